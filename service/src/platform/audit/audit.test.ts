@@ -36,7 +36,7 @@ async function hasDeeds(actions: string[]): Promise<string> {
 }
 
 suite("the audit log", () => {
-  test("tells who did what to what, when and from where", async () => {
+  test("an entry: actor, action, target, time and origin", async () => {
     const actor = await hasDeeds(["thing.made"]);
     const { data, meta } = await entries(`actor=${actor}`);
     assert.match(data[0].id, /^aud_/);
@@ -56,20 +56,20 @@ suite("the audit log", () => {
     assert.equal(meta.total, 1);
   });
 
-  test("knows the operator and the service by having no actor", async () => {
+  test("an operator's or the service's action: no actor", async () => {
     const { ctx } = market.service;
     await recordAudit(ctx, ctx.db, { actorId: null, action: "operator.spoke", source: null });
     const [entry] = (await entries("action=operator.spoke")).data;
     assert.deepEqual([entry.actor, entry.target, entry.ip, entry.requestId], [null, null, null, null]);
   });
 
-  test("is read newest first, on pages", async () => {
+  test("GET /admin/audit: newest first, with pages", async () => {
     const actor = await hasDeeds(["a.one", "a.two", "a.three"]);
     assert.deepEqual(await actionsOf(`actor=${actor}`), ["a.three", "a.two", "a.one"]);
     assert.deepEqual(await actionsOf(`actor=${actor}&limit=2&page=2`), ["a.one"]);
   });
 
-  test("is searched by actor, action, noun, target and time, all together", async () => {
+  test("filters: actor, action, noun, target and time, combined", async () => {
     const actor = await hasDeeds(["b.one", "b.two", "bb.one"]);
     const at = (minutesAgo: number) =>
       new Date(market.clock.now.getTime() - minutesAgo * 60_000).toISOString();
@@ -84,7 +84,7 @@ suite("the audit log", () => {
     assert.deepEqual(await actionsOf("action=%25"), []);
   });
 
-  test("refuses a moment that is none", async () => {
+  test("an invalid time: refused", async () => {
     assertError(await admin.get("/v1/admin/audit?from=yesterday"), 400, "INVALID_REQUEST", "from");
   });
 
@@ -94,7 +94,7 @@ suite("the audit log", () => {
     "delete from audit_log",
     "truncate audit_log",
   ]) {
-    test(`is append-only in the database itself: ${statement.split(" ")[0]} is refused`, async () => {
+    test(`append-only in the database: ${statement.split(" ")[0]} is refused`, async () => {
       await hasDeeds(["c.one"]);
       const before = (await market.query("select * from audit_log order by id")).rows;
       await assert.rejects(market.query(statement), /append-only/);
@@ -102,7 +102,7 @@ suite("the audit log", () => {
     });
   }
 
-  test("has a deed if and only if it was done: both are one transaction", async () => {
+  test("action and entry: one transaction", async () => {
     const { ctx } = market.service;
     const undone = ctx.db.transaction().execute(async (tx) => {
       await recordAudit(ctx, tx, { actorId: null, action: "undone.deed", source: null });
@@ -112,7 +112,7 @@ suite("the audit log", () => {
     assert.deepEqual(await actionsOf("action=undone.deed"), []);
   });
 
-  test("goes on telling of people whose account is closed, under no name", async () => {
+  test("a closed account: its entries stay, without a name", async () => {
     const user = await market.createUser({ name: "LEAVERMARK" });
     const session = await market.createSession(user.userId);
     const { email, id } = (await session.get("/v1/account")).body.data;
@@ -131,7 +131,7 @@ suite("the audit log", () => {
   });
 });
 
-suite("refusals", () => {
+suite("audited refusals", () => {
   const refusalsOf = async (action: string, since: number) => {
     const { rows } = await market.query(
       "select action, target_id, ip, details from audit_log where action = $1 order by id offset $2",
@@ -143,7 +143,7 @@ suite("refusals", () => {
   const linesOf = (action: string) =>
     market.logs.map((line) => JSON.parse(line)).filter((line) => line.action === action);
 
-  test("wrong passwords: the 1st and the 10th stand in the log with their account, the lock too, each in the log lines with address and account", async () => {
+  test("wrong passwords: the 1st and 10th with their account, and the lock; each in the log with address and account", async () => {
     const user = await market.createUser();
     const id = toId("usr", user.userId);
     const { email } = (await user.get("/v1/account")).body.data;
@@ -179,7 +179,7 @@ suite("refusals", () => {
     ]);
   });
 
-  test("a wrong current password, and access that only administrators have", async () => {
+  test("a wrong current password, and access that needs an administrator", async () => {
     const user = await market.createUser();
     const id = toId("usr", user.userId);
     const session = await market.createSession(user.userId);
@@ -195,7 +195,7 @@ suite("refusals", () => {
     );
   });
 
-  test("a network that is barred from sign-in", async () => {
+  test("a network that is blocked from sign-in", async () => {
     const limited = await openMarket({
       config: {
         planConfig: { ...builtInPlans, failedCredentials: { requests: 2, seconds: 600 } },
@@ -215,7 +215,7 @@ suite("refusals", () => {
   });
 });
 
-test("no secret is in any entry, after everything that is audited was done", async () => {
+test("every audited action: no secret in any entry", async () => {
   const { ctx } = market.service;
   const user = await market.createUser({ name: "Somebody" });
   const session = await market.createSession(user.userId);

@@ -105,7 +105,7 @@ function otherProcess(folder: string) {
   };
 }
 
-test("a first start makes the cluster, a later start finds its data", async () => {
+test("the first start creates the cluster, a later start finds its data", async () => {
   const folder = await freshFolder();
   const first = await start(folder);
   assert.equal(first.started, true);
@@ -117,27 +117,27 @@ test("a first start makes the cluster, a later start finds its data", async () =
   assert.deepEqual(await readNote(await start(folder)), written);
 });
 
-test("fsync is on unless told otherwise", async () => {
+test("fsync: on unless disabled", async () => {
   const database = await startEmbedded(await freshFolder());
   cleanUps.push(() => database.stop());
   assert.deepEqual(await query(database.connection, "SHOW fsync"), [{ fsync: "on" }]);
 });
 
-test("only this user reaches the server, over a socket in a short folder", async () => {
+test("the server: reachable by this user only, over a socket in a short folder", async () => {
   const folder = join(await freshFolder(), "a-deep-folder".repeat(15));
   const database = await start(folder);
   assert.equal((await stat(database.connection.host)).mode & 0o777, 0o700);
   assert.deepEqual(await query(database.connection, "SHOW listen_addresses"), [{ listen_addresses: "" }]);
 });
 
-test("trigrams know letters of every script", async () => {
+test("trigrams: letters of every script", async () => {
   const { connection } = await start(await freshFolder());
   await query(connection, "CREATE EXTENSION pg_trgm");
   const [row] = await query(connection, "SELECT cardinality(show_trgm('żół提示词')) AS trigrams");
   assert.equal(row.trigrams, 7);
 });
 
-test("root runs PostgreSQL in a user namespace or as nobody, on the same files", {
+test("root: runs PostgreSQL in a user namespace or as nobody, on the same files", {
   skip: process.getuid?.() !== 0,
 }, async () => {
   const folder = await freshFolder();
@@ -151,7 +151,7 @@ test("root runs PostgreSQL in a user namespace or as nobody, on the same files",
   }
 });
 
-test("a folder that nobody can enter needs the user namespace or another database", {
+test("a folder that only root can enter: needs the user namespace or DATABASE_URL", {
   skip: process.getuid?.() !== 0,
 }, async () => {
   await chmod(root, 0o700);
@@ -159,7 +159,7 @@ test("a folder that nobody can enter needs the user namespace or another databas
   await assert.rejects(startEmbedded(await freshFolder(), options), /set DATABASE_URL/);
 });
 
-test("two processes that start at once on a fresh folder share one cluster", async () => {
+test("two parallel starts in a new folder: one cluster", async () => {
   const folder = await freshFolder();
   const both = [otherProcess(folder), otherProcess(folder)];
   const [one, two] = await Promise.all(both.map((process) => process.says()));
@@ -172,7 +172,7 @@ test("two processes that start at once on a fresh folder share one cluster", asy
   );
 });
 
-test("a second process joins, outlives the one that started PostgreSQL, and stops it at its own end", async () => {
+test("a second process: joins, survives the first, and stops PostgreSQL at its end", async () => {
   const folder = await freshFolder();
   const first = otherProcess(folder);
   assert.equal((await first.says()).started, true);
@@ -188,14 +188,14 @@ test("a second process joins, outlives the one that started PostgreSQL, and stop
   assert.equal(await postmasterPid(folder), undefined);
 });
 
-test("two processes that leave at once leave no PostgreSQL behind", async () => {
+test("two processes that end at once: PostgreSQL stops", async () => {
   const folder = await freshFolder();
   const [first, second] = [await start(folder), await start(folder)];
   await Promise.all([first.stop(), second.stop()]);
   assert.equal(await postmasterPid(folder), undefined);
 });
 
-test("a joined process that stops leaves PostgreSQL running", async () => {
+test("a joined process ends: PostgreSQL keeps running", async () => {
   const folder = await freshFolder();
   const owner = await start(folder);
   await writeNote(owner);
@@ -206,7 +206,7 @@ test("a joined process that stops leaves PostgreSQL running", async () => {
   assert.deepEqual(await readNote(owner), written);
 });
 
-test("the owner is told when PostgreSQL is killed, and can start it again", async () => {
+test("PostgreSQL is killed: its process is notified and can restart it", async () => {
   const folder = await freshFolder();
   const first = await start(folder);
   await writeNote(first);
@@ -216,7 +216,7 @@ test("the owner is told when PostgreSQL is killed, and can start it again", asyn
   assert.deepEqual(await readNote(await start(folder)), written);
 });
 
-test("a crashed session is no loss: PostgreSQL itself recovers", async () => {
+test("a crashed session: PostgreSQL recovers by itself", async () => {
   const database = await start(await freshFolder());
   const losses: string[] = [];
   database.onLost((why) => losses.push(why));
@@ -232,7 +232,7 @@ test("a crashed session is no loss: PostgreSQL itself recovers", async () => {
   assert.deepEqual(losses, []);
 });
 
-test("after kill -9 of the service and PostgreSQL the next start recovers every row", async () => {
+test("kill -9 of the service and PostgreSQL: the next start recovers every row", async () => {
   const folder = await freshFolder();
   const victim = otherProcess(folder);
   await victim.says();
@@ -244,7 +244,7 @@ test("after kill -9 of the service and PostgreSQL the next start recovers every 
   assert.deepEqual(await readNote(survivor), written);
 });
 
-test("after kill -9 of the service alone the next start joins the running PostgreSQL, and stops it at its end", async () => {
+test("kill -9 of the service only: the next start joins the running PostgreSQL, and stops it at its end", async () => {
   const folder = await freshFolder();
   const victim = otherProcess(folder);
   await victim.says();
@@ -257,7 +257,7 @@ test("after kill -9 of the service alone the next start joins the running Postgr
   assert.equal(await postmasterPid(folder), undefined);
 });
 
-test("a pid file that names a stranger's process does not stop the start", async () => {
+test("a pid file with an unrelated process: the start succeeds", async () => {
   const folder = await freshFolder();
   const first = await start(folder);
   await writeNote(first);
@@ -270,7 +270,7 @@ test("a pid file that names a stranger's process does not stop the start", async
   assert.deepEqual(await readNote(await start(folder)), written);
 });
 
-test("a start that was killed during initdb is done again, even beside the orphaned initdb", async () => {
+test("a start killed during initdb: the next one repeats it, also beside the orphaned initdb", async () => {
   const folder = await freshFolder();
   const victim = otherProcess(folder);
   const halfMade = async () => (await readdir(folder)).find((name) => name.startsWith("postgres.new"));
@@ -284,7 +284,7 @@ test("a start that was killed during initdb is done again, even beside the orpha
   assert.equal(await halfMade(), undefined);
 });
 
-test("a cluster of another PostgreSQL is refused, and told how to move", async () => {
+test("a cluster of another PostgreSQL version: refused with instructions", async () => {
   const folder = await freshFolder();
   await mkdir(join(folder, "postgres"));
   await writeFile(join(folder, "postgres", "PG_VERSION"), "17\n");
@@ -295,12 +295,12 @@ test("a cluster of another PostgreSQL is refused, and told how to move", async (
   });
 });
 
-test("a setting that PostgreSQL refuses is reported in its own words, at once", async () => {
+test("a setting that PostgreSQL refuses: reported at once with its message", async () => {
   const settings = { fsync: "off", shared_buffers: "a lot" };
   await assert.rejects(startEmbedded(await freshFolder(), { settings }), /shared_buffers/);
 });
 
-test("where no PostgreSQL comes or runs, the way out is DATABASE_URL", async () => {
+test("no PostgreSQL available: the error names DATABASE_URL", async () => {
   await assert.rejects(findBinaries(undefined, "linux-s390x"), /set DATABASE_URL/);
   const forbidden = { prefix: ["/usr/bin/false"], uid: process.getuid!(), gid: process.getgid!() };
   await assert.rejects(findBinaries([forbidden]), /set DATABASE_URL/);

@@ -83,7 +83,7 @@ async function openLine() {
   };
 }
 
-test("what was committed before caughtUp() was called has been told when it resolves, every time", async () => {
+test("caughtUp(): resolves after the notifications of all earlier commits", async () => {
   const { notices, heard } = await openAndListen();
   for (let round = 0; round < 300; round++) {
     await send(String(round));
@@ -93,7 +93,7 @@ test("what was committed before caughtUp() was called has been told when it reso
   assert.equal(heard.length, 300);
 });
 
-test("whoever calls caughtUp() while a question is asked gets the answer to a later one", async () => {
+test("caughtUp() during a probe: waits for a later one", async () => {
   const { notices, heard } = await openAndListen();
   for (let round = 0; round < 50; round++) {
     const waiting = [notices.catchUp()];
@@ -105,7 +105,7 @@ test("whoever calls caughtUp() while a question is asked gets the answer to a la
   }
 });
 
-test("a transaction that is rolled back tells nothing, one that commits tells then", async () => {
+test("a rollback sends no notification, a commit sends it", async () => {
   const { notices, heard } = await openAndListen();
   for (const end of ["rollback", "commit"]) {
     await sender.query("begin");
@@ -118,7 +118,7 @@ test("a transaction that is rolled back tells nothing, one that commits tells th
   assert.deepEqual(heard, ["commit"]);
 });
 
-test("before it listens and after it is closed nothing is current, and nobody waits", async () => {
+test("before listening and after closing: not current, and no call waits", async () => {
   const { notices } = open();
   assert.equal(notices.areCurrent(), false);
   await notices.catchUp();
@@ -129,7 +129,7 @@ test("before it listens and after it is closed nothing is current, and nobody wa
   await notices.catchUp();
 });
 
-test("asking keeps it current; unasked it is so for a second, and again soon after the next question", async () => {
+test("current: after a probe, for a second without probes, and again after the next one", async () => {
   const { notices, clock } = await openAndListen();
   for (let step = 0; step < 20; step++) {
     clock.ms += 300;
@@ -144,7 +144,7 @@ test("asking keeps it current; unasked it is so for a second, and again soon aft
   await until("asked, it asked PostgreSQL", () => notices.areCurrent());
 });
 
-test("a line that falls silent is believed for a second, then forgotten, and left for a new one", async () => {
+test("a silent connection: current for a second, then caches are cleared and a new one is opened", async () => {
   const line = await openLine();
   try {
     const { notices, clock, heard, seen } = await openAndListen(line.url);
@@ -165,7 +165,7 @@ test("a line that falls silent is believed for a second, then forgotten, and lef
   }
 });
 
-test("a line that hangs up is forgotten at once, and taken up again", async () => {
+test("a closed connection: caches are cleared at once, and a new one is opened", async () => {
   const line = await openLine();
   try {
     const { notices, heard, seen } = await openAndListen(line.url);
@@ -181,7 +181,7 @@ test("a line that hangs up is forgotten at once, and taken up again", async () =
   }
 });
 
-test("closing does not wait for a database that does not answer", async () => {
+test("close(): does not wait for a database that does not answer", async () => {
   const line = await openLine();
   line.silence(true);
   const { notices } = open(line.url);

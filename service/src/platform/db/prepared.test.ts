@@ -14,7 +14,7 @@ after(() => market.close());
 const double = (db: Kysely<DB>, value: number) =>
   sql<{ twice: number }>`${prepared("twice")} select ${value}::int * 2 as twice`.execute(db);
 
-test("a prepared statement is planned once by a connection, whatever its values", async () => {
+test("a prepared statement: planned once per connection, for all values", async () => {
   await market.service.ctx.db.connection().execute(async (db) => {
     for (const value of [1, 2, 3]) assert.deepEqual((await double(db, value)).rows, [{ twice: value * 2 }]);
     const { rows } = await sql`select name from pg_prepared_statements where name = 'twice'`.execute(db);
@@ -22,7 +22,7 @@ test("a prepared statement is planned once by a connection, whatever its values"
   });
 });
 
-test("another text under the same name is refused", async () => {
+test("another text under the same name: refused", async () => {
   await market.service.ctx.db.connection().execute(async (db) => {
     await double(db, 1);
     await assert.rejects(sql`${prepared("twice")} select 3 as twice`.execute(db), /must be unique/);

@@ -50,8 +50,8 @@ const jobsWaiting = async () =>
 const jobsOf = async (id: string) =>
   (await market.query("select state from pgboss.job where data->>'mailId' = $1", [id])).rows;
 
-suite("an email", () => {
-  test("arrives as text and as HTML, from whom the operator said, marked as written by a program", async () => {
+suite("a sent email", () => {
+  test("text and HTML, the configured sender, marked as automatic", async () => {
     const id = await send();
     await carry(id);
     const [got] = await server.received(1);
@@ -65,7 +65,7 @@ suite("an email", () => {
     assert.equal(got!.header("Message-ID"), `<${id}@stoa.example>`);
   });
 
-  test("exists if and only if its transaction commits, and so does its job", async () => {
+  test("email and job: committed or rolled back with their transaction", async () => {
     const { ctx } = market.service;
     const before = (await market.query("select count(*) from pgboss.job")).rows[0].count;
     const failing = ctx.db.transaction().execute(async (tx) => {
@@ -78,7 +78,7 @@ suite("an email", () => {
     assert.deepEqual(await jobsOf(id), [{ state: "created" }]);
   });
 
-  test("is emptied once it was taken, and not sent again", async () => {
+  test("accepted by the server: its content is deleted, and it is not sent again", async () => {
     const id = await send();
     await carry(id);
     assert.deepEqual(await rowOf(id), { sealed_email: null, sent_at: market.clock.now, refused_at: null });
@@ -86,7 +86,7 @@ suite("an email", () => {
     assert.equal(server.emails.length, 1);
   });
 
-  test("is sealed in the database: a dump holds neither its words nor its link", async () => {
+  test("sealed in the database: a dump has neither text nor link", async () => {
     await send();
     const { rows } = await market.query(
       "select (select json_agg(emails) from emails)::text || (select json_agg(job) from pgboss.job)::text as dump",
@@ -95,7 +95,7 @@ suite("an email", () => {
     assert.ok(!/hush|Sign in|Zoë|Stoa/.test(rows[0].dump), "no word of it");
   });
 
-  test("does not open under another email's id", async () => {
+  test("its sealed text: does not open with another email's id", async () => {
     const [mine, other] = [await send(), await send()];
     await market.query(
       "update emails set sealed_email = (select sealed_email from emails where id = $1) where id = $2",
@@ -105,7 +105,7 @@ suite("an email", () => {
     assert.equal(server.emails.length, 0);
   });
 
-  test("is forgotten after a week, carried or not", async () => {
+  test("deleted after a week, sent or not", async () => {
     const id = await send();
     market.clock.forward(7 * 86_400_000);
     await deleteOldEmails(market.service.ctx);
@@ -118,14 +118,14 @@ suite("an email", () => {
   });
 });
 
-suite("an email that is not taken", () => {
+suite("an undelivered email", () => {
   const waits = async (id: string) => {
     await assert.rejects(carry(id), EmailUnavailable);
     const { sealed_email, sent_at, refused_at } = await rowOf(id);
     assert.ok(sealed_email && !sent_at && !refused_at);
   };
 
-  test("waits while the server is away, and arrives when it is back", async () => {
+  test("the server is down: sent when it is back", async () => {
     const id = await send();
     await server.close();
     await waits(id);
@@ -139,7 +139,7 @@ suite("an email that is not taken", () => {
     ["email", "451 4.3.0 not now"],
     ["sender", "550 5.7.1 not yours to send from"],
   ] as const) {
-    test(`waits when the server answers "${reply}" to the ${who}`, async () => {
+    test(`the server answers "${reply}" to the ${who}: retried`, async () => {
       const id = await send();
       server.refuse[who] = reply;
       await waits(id);
@@ -153,7 +153,7 @@ suite("an email that is not taken", () => {
     ["recipient", "550 5.1.1 nobody here is ada@example.com"],
     ["email", "554 5.7.1 we do not like it"],
   ] as const) {
-    test(`ends for good when the server answers "${reply}" to the ${who}`, async () => {
+    test(`the server answers "${reply}" to the ${who}: fails for good`, async () => {
       const id = await send();
       server.refuse[who] = reply;
       await carry(id);
@@ -164,7 +164,7 @@ suite("an email that is not taken", () => {
     });
   }
 
-  test("says why it waits without naming whom it is for", async () => {
+  test("the reason in the log: without the recipient", async () => {
     const id = await send();
     server.refuse.recipient = "450 4.2.0 ada@example.com is full";
     await assert.rejects(carry(id), (error: Error) => {
@@ -174,7 +174,7 @@ suite("an email that is not taken", () => {
     });
   });
 
-  test("is given up at once when the process must end", async () => {
+  test("the process must end: the attempt is aborted at once", async () => {
     const silent = (await import("node:net")).createServer();
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
     const { port } = silent.address() as { port: number };
@@ -188,7 +188,7 @@ suite("an email that is not taken", () => {
   });
 });
 
-suite("nobody adds a recipient or a header", () => {
+suite("header injection", () => {
   for (const recipient of [
     "ada@example.com,eve@example.net",
     "ada@example.com>, <eve@example.net",
@@ -198,7 +198,7 @@ suite("nobody adds a recipient or a header", () => {
     '"eve@example.net,"@example.com',
     "ada\uff20example.com",
   ]) {
-    test(`an email to ${JSON.stringify(recipient)} is handed to nobody`, async () => {
+    test(`recipient ${JSON.stringify(recipient)}: not sent`, async () => {
       const id = await send(recipient);
       await carry(id);
       assert.equal(server.emails.length, 0);
@@ -206,7 +206,7 @@ suite("nobody adds a recipient or a header", () => {
     });
   }
 
-  test("a subject with line breaks stays a subject", async () => {
+  test("a subject with line breaks: one subject line", async () => {
     const subject = "Hello\r\nBcc: eve@example.net\r\n\r\nBody";
     await carry(await send("ada@example.com", { ...message, subject }));
     await carry(await send("ada@example.com", renderEmail({ subject, paragraphs: ["x"] })));
@@ -218,7 +218,7 @@ suite("nobody adds a recipient or a header", () => {
   });
 });
 
-suite("the way to the server", () => {
+suite("the connection to the mail server", () => {
   const withServer = async (
     wish: Parameters<typeof startMailServer>[0],
     urlOf: (url: string) => string,
@@ -232,7 +232,7 @@ suite("the way to the server", () => {
   };
   const account = { user: "stoa", password: "p@ss:word" };
 
-  test("the user and password of the URL are given", () =>
+  test("sends user and password of the URL", () =>
     withServer(
       { account },
       (url) => url,
@@ -243,7 +243,7 @@ suite("the way to the server", () => {
       },
     ));
 
-  test("a wrong password lets emails wait, and is told to the operator without the password", () =>
+  test("a wrong password: emails wait; the operator gets an error without the password", () =>
     withServer(
       { account },
       (url) => url.replace("p%40ss", "wrong"),
@@ -258,7 +258,7 @@ suite("the way to the server", () => {
       },
     ));
 
-  test("a server that must offer STARTTLS and does not gets no email and no password", () =>
+  test("required STARTTLS is missing: neither email nor password is sent", () =>
     withServer(
       { account },
       (url) => `${url}?requireTLS=true`,
@@ -269,7 +269,7 @@ suite("the way to the server", () => {
       },
     ));
 
-  test("a certificate that nobody vouches for is refused unless the operator says otherwise", async () => {
+  test("an untrusted certificate: refused unless the operator allows it", async () => {
     const tls = "implicit";
     await withServer(
       { tls },
@@ -291,14 +291,14 @@ suite("the way to the server", () => {
   });
 });
 
-suite("the doctor", () => {
+suite("the doctor's check of email", () => {
   const findingOf = async ({ service: { ctx } }: Market) => {
     const target = (ctx.pool.options as pg.PoolConfig).connectionString!;
     const findings = await runChecks({ config: ctx.config, target, embedded: null, close: async () => {} });
     return findings.find(({ check }) => check === "mail")!;
   };
 
-  test("finds the mail server well, and counts what waits", async () => {
+  test("a reachable mail server: ok, with the number of waiting emails", async () => {
     const [sent, waiting] = [await send(), await jobsWaiting()];
     assert.ok(sent && waiting > 0);
     const { ok, note } = await findingOf(market);
@@ -309,7 +309,7 @@ suite("the doctor", () => {
     );
   });
 
-  test("finds a mail server that is away", async () => {
+  test("an unreachable mail server: a warning", async () => {
     await server.close();
     const { ok, note } = await findingOf(market);
     assert.ok(!ok);
@@ -318,8 +318,8 @@ suite("the doctor", () => {
   });
 });
 
-suite("with mail off", () => {
-  test("nothing is kept and no job is asked for", async () => {
+suite("MAIL_URL is off", () => {
+  test("stores no email and requests no job", async () => {
     const quiet = await openMarket({ config: { mail: "off" } });
     const { ctx } = quiet.service;
     await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, "ada@example.com", message));

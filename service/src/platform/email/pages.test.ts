@@ -32,7 +32,7 @@ async function send(to: string, wish: Partial<EmailInput> = {}) {
 }
 
 suite("/dev/mail", () => {
-  test("tells programs every email, newest first", async () => {
+  test("JSON: every email, newest first", async () => {
     const first = await send("ada@example.com");
     market.clock.forward(1);
     await send("grace@example.com", { subject: "News" });
@@ -56,7 +56,7 @@ suite("/dev/mail", () => {
     assert.deepEqual(one.body, { success: true, data: body.data[1] });
   });
 
-  test("shows people a list and an email, with nothing inline", async () => {
+  test("HTML: a list and single emails, without inline scripts or styles", async () => {
     await send("eve@example.com", { subject: '<b>Bold</b> & "quoted"' });
     const list = await nobody.get("/dev/mail", { accept: "text/html" });
     assert.match(list.headers.get("content-security-policy")!, /script-src 'self';/);
@@ -69,7 +69,7 @@ suite("/dev/mail", () => {
     for (const { text } of [list, page]) assert.doesNotMatch(text, /<script(?! type="module" src=)|style=/);
   });
 
-  test("shows an email's HTML where it can do nothing but open links", async () => {
+  test("an email's HTML: in a frame that can only open links", async () => {
     await send("ada@example.com");
     const { body } = await nobody.get("/dev/mail", JSON_WANTED);
     const { headers, text } = await nobody.get(`/dev/mail/${body.data[0].id}/html`);
@@ -81,14 +81,14 @@ suite("/dev/mail", () => {
     assert.ok(text.includes(`href="${LINK}"`));
   });
 
-  test("has no email of an unknown or unreadable id", async () => {
+  test("an unknown or malformed id: 404", async () => {
     for (const id of [newUuid(market.clock.now), "nonsense", "%00", `${newUuid(market.clock.now)}x`]) {
       for (const path of [`/dev/mail/${id}`, `/dev/mail/${id}/html`])
         assertError(await nobody.get(path, JSON_WANTED), 404, "NOT_FOUND");
     }
   });
 
-  test("does not exist in production, nor where emails are really sent", async () => {
+  test("production, or a configured mail server: 404", async () => {
     for (const config of [
       { environment: "production" as const, mail: "smtp" as const, smtpUrl: "smtp://127.0.0.1:9" },
       { environment: "production" as const, mail: "dev" as const },
@@ -103,7 +103,7 @@ suite("/dev/mail", () => {
   });
 });
 
-suite("the mailbox opens every account, so it is shown on the machine itself alone", () => {
+suite("/dev/mail opens every account, so it is local only", () => {
   /** fetch does not let a program name another host. */
   const statusFor = (headers: Record<string, string>) =>
     new Promise<number>((resolve, reject) => {
@@ -114,18 +114,18 @@ suite("the mailbox opens every account, so it is shown on the machine itself alo
       asking.on("error", reject).end();
     });
 
-  test("under its own name or that of any machine for itself", async () => {
+  test("localhost and other loopback names: shown", async () => {
     const { host, port } = new URL(market.origin);
     for (const name of [host, `localhost:${port}`, `[::1]:${port}`, "127.0.0.1", "LOCALHOST"])
       assert.equal(await statusFor({ host: name }), 200, name);
   });
 
-  test("not under a name that somebody elsewhere gave our address (DNS rebinding)", async () => {
+  test("another host name for our address (DNS rebinding): refused", async () => {
     for (const host of ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "a b", "["])
       assert.equal(await statusFor({ host }), 404, host);
   });
 
-  test("not through a proxy", async () => {
+  test("through a proxy: refused", async () => {
     for (const name of ["x-forwarded-for", "x-forwarded-host", "forwarded", "via", "x-real-ip"])
       assert.equal(await statusFor({ [name]: "127.0.0.1" }), 404, name);
   });
@@ -133,7 +133,7 @@ suite("the mailbox opens every account, so it is shown on the machine itself alo
   const asked = (socket: object, host: string, origin: string, httpVersion = "1.1") =>
     isLocalRequest({ socket, headers: { host }, raw: { httpVersion } } as FastifyRequest, origin);
 
-  test("not through a proxy that says nothing of itself", () => {
+  test("through a proxy without forwarding headers: refused", () => {
     const own = { remoteAddress: "127.0.0.1", localAddress: "127.0.0.1" };
     assert.ok(asked(own, "127.0.0.1:4000", "http://127.0.0.1:4000"));
     assert.ok(!asked(own, "127.0.0.1:4000", "http://127.0.0.1:4000", "1.0"));
@@ -144,7 +144,7 @@ suite("the mailbox opens every account, so it is shown on the machine itself alo
     }
   });
 
-  test("not to another machine", () => {
+  test("from another machine: refused", () => {
     const from = (remoteAddress: string | undefined, localAddress: string) =>
       asked({ remoteAddress, localAddress }, "localhost:4000", "http://localhost:4000");
     assert.ok(from("192.168.1.5", "192.168.1.5"));

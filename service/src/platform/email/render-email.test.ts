@@ -12,7 +12,7 @@ const signIn = {
   footnotes: ["The link works once, for ten minutes. If you did not ask for it, do nothing."],
 };
 
-test("the text says everything in lines of 72, and the link on a line of its own", () => {
+test("the text: lines of 72 characters, the link on its own line", () => {
   const { text, link } = renderEmail(signIn);
   const lines = text.split("\n");
   assert.ok(lines.includes(url));
@@ -26,7 +26,7 @@ test("the text says everything in lines of 72, and the link on a line of its own
   assert.equal(text.split(/\s+/).join(" ").trim(), words.split(/\s+/).join(" "));
 });
 
-test("the HTML says the same, with the link as a button and to be copied", () => {
+test("the HTML: the same text, the link as button and as text", () => {
   const { html } = renderEmail(signIn);
   assert.match(html, /^<!doctype html>\n<html lang="en" dir="ltr">/);
   assert.equal(html.split(`href="${url}"`).length - 1, 2);
@@ -35,17 +35,17 @@ test("the HTML says the same, with the link as a button and to be copied", () =>
     assert.ok(html.includes(words));
 });
 
-test("the HTML loads nothing and runs nothing", () => {
+test("the HTML: loads nothing and runs nothing", () => {
   assert.doesNotMatch(renderEmail(signIn).html, /<(script|img|link|iframe|table)|url\(|@import|\bon\w+=/i);
 });
 
-test("an email without a thing to do has no button and no link", () => {
+test("an email without an action: no button and no link", () => {
   const { html, link } = renderEmail({ subject: "News", paragraphs: ["Something changed."] });
   assert.doesNotMatch(html, /<a |<hr/);
   assert.equal(link, undefined);
 });
 
-test("what people call themselves stays words: no tag, no line, no paragraph of its own", () => {
+test("names of users: escaped, no line break, no paragraph of their own", () => {
   fc.assert(
     fc.property(fc.string({ unit: awkward, maxLength: 40 }), (name) => {
       const { subject, text, html } = renderEmail({

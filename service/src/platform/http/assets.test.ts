@@ -12,13 +12,13 @@ before(async () => {
 });
 after(() => market.close());
 
-suite("a file of the pages", () => {
+suite("an asset", () => {
   for (const [name, type] of [
     ["stoa.css", "text/css; charset=utf-8"],
     ["form.js", "text/javascript; charset=utf-8"],
     ["stoa.svg", "image/svg+xml"],
   ] as const) {
-    test(`${name} is ${type}; under the path that pages name it is kept for ever`, async () => {
+    test(`${name}: ${type}, immutable under the path that pages use`, async () => {
       const reply = await nobody.get(assetPath(name));
       assert.equal(reply.status, 200);
       assert.equal(reply.headers.get("content-type"), type);
@@ -27,7 +27,7 @@ suite("a file of the pages", () => {
     });
   }
 
-  test("is asked again by its ETag under its bare name, and under another edition's", async () => {
+  test("by its bare name, or another version's: revalidated by ETag", async () => {
     for (const path of ["/assets/stoa.css", "/assets/another-edition/stoa.css"]) {
       const reply = await nobody.get(path);
       assert.deepEqual([reply.status, reply.headers.get("cache-control")], [200, "no-cache"], path);
@@ -37,12 +37,12 @@ suite("a file of the pages", () => {
     }
   });
 
-  test("that is not there is 404, however it is named", async () => {
+  test("unknown, by any name: 404", async () => {
     for (const name of ["none.css", "..%2fassets.ts", "__proto__", "toString", "stoa.css%00"])
       assertError(await nobody.get(`/assets/${name}`), 404, "NOT_FOUND");
   });
 
-  test("imports others by paths beside its own, so that all are of one edition", async () => {
+  test("imports others by relative paths, so that all have one version", async () => {
     const { text } = await nobody.get(assetPath("sign-in.js"));
     const imports = [...text.matchAll(/from "([^"]+)"/g)].map(([, path]) => path!);
     assert.ok(imports.length > 0);
@@ -50,7 +50,7 @@ suite("a file of the pages", () => {
   });
 });
 
-suite("the colours", () => {
+suite("the colors", () => {
   const css = readFileSync(new URL("./assets/stoa.css", import.meta.url), "utf8");
   const colours = new Map(
     [...css.matchAll(/--([\w-]+): light-dark\((#\w{6}), (#\w{6})\);/g)].map(([, name, ...pair]) => [
@@ -80,12 +80,12 @@ suite("the colours", () => {
     }
   };
 
-  test("are measured as WCAG measures them", () => {
+  test("contrast as WCAG defines it", () => {
     assert.equal(contrast("#000000", "#ffffff"), 21);
     assert.equal(contrast("#767676", "#ffffff").toFixed(2), "4.54");
   });
 
-  test("of text have 4.5:1 on every ground that they stand on", () => {
+  test("text: 4.5:1 on each background it is used on", () => {
     const grounds = ["ground", "paper"];
     const boxes = ["good-ground", "warning-ground", "bad-ground"];
     for (const ground of [...grounds, ...boxes]) mustContrast("ink", ground, 4.5);
@@ -99,12 +99,12 @@ suite("the colours", () => {
     for (const ground of ["bad", "bad-strong"]) mustContrast("on-bad", ground, 4.5);
   });
 
-  test("of edges and of the focus have 3:1", () => {
+  test("borders and focus: 3:1", () => {
     for (const ground of ["paper", "ground"]) mustContrast("edge", ground, 3);
     for (const ground of ["paper", "ground"]) mustContrast("accent", ground, 3);
   });
 
-  test("are all named: no other colour stands in the stylesheet, but white under a code to scan", () => {
+  test("all variables: no other color in the stylesheet but white below QR codes", () => {
     const rules = css.replace(/^[\s\S]*?:root \{[\s\S]*?\n\}/, "");
     const literal = [...rules.matchAll(/#[0-9a-f]{3,8}\b|rgb\([^)]*\)/gi)].map(([colour]) => colour);
     assert.deepEqual([...new Set(literal)].sort(), [
@@ -115,7 +115,7 @@ suite("the colours", () => {
     ]);
   });
 
-  test("move nothing for whoever wants less motion", () => {
+  test("prefers-reduced-motion: no animation", () => {
     const still = css.replace(/@media \(prefers-reduced-motion: no-preference\) \{[\s\S]*?\n\}/, "");
     assert.doesNotMatch(still, /transition:|animation: \w+ (?!0s)/);
   });

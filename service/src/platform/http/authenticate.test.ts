@@ -30,8 +30,8 @@ function assertRefused(reply: Reply) {
 /** The same key with its last character another one. */
 const mistyped = (key: string) => key.slice(0, -1) + (key.endsWith("0") ? "1" : "0");
 
-suite("a request is 401 with WWW-Authenticate", () => {
-  test("with a key of the other environment, even if this database knows it", async () => {
+suite("401 with WWW-Authenticate", () => {
+  test("a key of the other environment, even if this database has it", async () => {
     const { value, lookup, digest } = mintKey("production");
     const user = await market.createUser();
     const moved = [user.userId, lookup, digest];
@@ -39,15 +39,15 @@ suite("a request is 401 with WWW-Authenticate", () => {
     assertRefused(await withHeader(`Bearer ${value}`));
   });
 
-  test("with a key that nobody has, though its checksum is right", async () => {
+  test("an unknown key with a right checksum", async () => {
     assertRefused(await withHeader(`Bearer ${mintKey("test").value}`));
   });
 
-  test("with a wrong checksum", async () => {
+  test("a wrong checksum", async () => {
     assertRefused(await withHeader(`Bearer ${mistyped(member.key)}`));
   });
 
-  test("with another secret behind the public part of a key that exists", async () => {
+  test("a known lookup with another secret", async () => {
     const user = await market.createUser();
     const another = mintKey("test");
     await market.query("update api_keys set digest = $2 where user_id = $1", [user.userId, another.digest]);
@@ -67,12 +67,12 @@ suite("a request is 401 with WWW-Authenticate", () => {
     "Bearer stoa_test_",
     `Bearer ${"x".repeat(5_000)}`,
   ]) {
-    test(`with the header “${header.slice(0, 24)}”`, async () => {
+    test(`the header “${header.slice(0, 24)}”`, async () => {
       assertRefused(await withHeader(header.replaceAll("KEY", member.key)));
     });
   }
 
-  test("with a revoked key", async () => {
+  test("a revoked key", async () => {
     const leaver = await market.createUser();
     assert.equal((await leaver.get("/v1/products")).status, 200);
     await market.query("update api_keys set revoked_at = $2 where user_id = $1", [
@@ -82,7 +82,7 @@ suite("a request is 401 with WWW-Authenticate", () => {
     assertRefused(await leaver.get("/v1/products"));
   });
 
-  test("with an expired key, from the very moment on", async () => {
+  test("a key from its expiry on", async () => {
     const expiresAt = new Date(market.clock.now.getTime() + 60_000);
     const wish = { userId: member.userId, name: "short", permissions: [...permissions], expiresAt };
     const { key } = await createKeyAsOperator(market.service.ctx, wish);
@@ -93,14 +93,14 @@ suite("a request is 401 with WWW-Authenticate", () => {
   });
 });
 
-suite("a key", () => {
-  test("is taken with Bearer in any case", async () => {
+suite("an API key", () => {
+  test("Bearer: in any case", async () => {
     for (const scheme of ["Bearer", "bearer", "BEARER"]) {
       assert.equal((await withHeader(`${scheme} ${member.key}`)).status, 200);
     }
   });
 
-  test("in the query works on every kind of endpoint, and its answers are not stored by any cache", async () => {
+  test("in the query: works on each kind of endpoint; its answers are not cacheable", async () => {
     const draft = await nobody().post(`/v1/products?api_key=${member.key}`, haiku);
     assert.equal(draft.status, 201, draft.text);
     for (const path of ["/v1/products", `/v1/products/${draft.body.data.id}`, "/v1/nothing"]) {
@@ -110,36 +110,36 @@ suite("a key", () => {
     }
   });
 
-  test("in the query that nobody has is 401", async () => {
+  test("unknown, in the query: 401", async () => {
     for (const key of ["", "x", mintKey("test").value]) {
       assertRefused(await nobody().get(`/v1/products?api_key=${key}`));
     }
   });
 
-  test("may be given in both places when it is the same", async () => {
+  test("the same in header and query: accepted", async () => {
     assert.equal((await member.get(`/v1/products?api_key=${member.key}`)).status, 200);
   });
 
-  test("that differs from the one in the query is 400, even if both are good", async () => {
+  test("two valid, different keys in header and query: 400", async () => {
     const other = await market.createUser();
     const reply = await member.get(`/v1/products?api_key=${other.key}`);
     assertError(reply, 400, "INVALID_REQUEST", "api_key");
     assert.doesNotMatch(reply.text, /stoa_/);
   });
 
-  test("given twice in the query is 400", async () => {
+  test("twice in the query: 400", async () => {
     const reply = await nobody().get(`/v1/products?api_key=${member.key}&api_key=${member.key}`);
     assertError(reply, 400, "INVALID_REQUEST", "api_key");
   });
 
-  test("that is good in the query does not rescue a bad header", async () => {
+  test("valid in the query beside an invalid header: 401", async () => {
     for (const header of ["Basic dXNlcjpwYXNz", "", "Bearer", `Bearer ${mistyped(member.key)}`]) {
       const reply = await withHeader(header, `/v1/products?api_key=${member.key}`);
       assertError(reply, 400, "INVALID_REQUEST", "api_key");
     }
   });
 
-  test("counts as used at most once a minute", async () => {
+  test("lastUsedAt: at most once a minute", async () => {
     const user = await market.createUser();
     const lastUse = async () => {
       const { rows } = await market.query("select last_used_at as at from api_keys where user_id = $1", [

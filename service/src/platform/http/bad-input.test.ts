@@ -118,13 +118,13 @@ for (const [at, endpoint] of [...takers, ...actions].entries()) {
 
   suite(`${endpoint.name} refuses`, () => {
     for (const [words, body] of someOf(malformed)) {
-      test(`${words}, as the body's fault`, async () => assertRefused(await send(endpoint, body), "body"));
+      test(`${words}: an error of the body`, async () => assertRefused(await send(endpoint, body), "body"));
     }
 
     // OpenAI adds fields all the time: at its door they are passed over.
     const unknown =
       endpoint.response.kind === "foreign" ? [] : ["nonsense", "constructor", "toString", "api_key"];
-    test("an unknown field by its name, and __proto__ too", async () => {
+    test("an unknown field and __proto__: named", async () => {
       for (const name of ["__proto__", ...unknown]) {
         assertRefused(await send(endpoint, `{"${name}": {"admin": true}}`), name);
       }
@@ -148,7 +148,7 @@ for (const [at, endpoint] of [...takers, ...actions].entries()) {
     });
 
     if (!getsAll) return;
-    test("2,000 fields by the names of the first hundred, and commas and brackets in texts are no members", async () => {
+    test("2,000 fields: names the first hundred; commas and brackets in texts do not count", async () => {
       if (endpoint.response.kind === "foreign") return;
       const text = JSON.stringify("[{,".repeat(2_000));
       const body = `{${Array.from({ length: 1_999 }, (_, at) => `"field${at}":${at ? 1 : text}`)}}`;
@@ -157,7 +157,7 @@ for (const [at, endpoint] of [...takers, ...actions].entries()) {
       assert.doesNotMatch(details.reason, /members/);
     });
 
-    test("a body past the limit, with and without a Content-Length", async () => {
+    test("a body over the limit, with and without Content-Length", async () => {
       const limitKiB = endpoint.base === "/api/auth" ? 256 : 1_024;
       const body = `{"title":"${"x".repeat(limitKiB * 1_024)}"}`;
       // OpenAI's clients would repeat a request after 413.
@@ -181,7 +181,7 @@ for (const endpoint of takers) {
 
   suite(`${endpoint.name} names the field`, () => {
     for (const [name] of required) {
-      test(`that is missing: ${name}`, async () => {
+      test(`missing: ${name}`, async () => {
         const { [name]: _, ...rest } = example;
         const reply = await send(endpoint, JSON.stringify(rest));
         assertRefused(reply, name);
@@ -190,7 +190,7 @@ for (const endpoint of takers) {
     }
 
     if (required.length > 0) {
-      test("that is missing, when the body is empty", async () => {
+      test("all missing in an empty body", async () => {
         assertRefused(await send(endpoint, ""), required[0]![0]);
         assertRefused(await send(endpoint, "{}"), required[0]![0]);
       });
@@ -208,7 +208,7 @@ for (const endpoint of takers) {
       });
 
       if (typeof value !== "string") continue;
-      test(`with text that cannot be kept: ${name}`, async () => {
+      test(`with text that cannot be stored: ${name}`, async () => {
         for (const bad of ["\\u0000", "a\\u0000b", "\\ud800", "\\udc00\\ud800", "\\ud83dx"]) {
           const body = JSON.stringify({ ...example, [name]: "MARK" }).replace("MARK", bad);
           assertRefused(await send(endpoint, body), name);
@@ -218,7 +218,7 @@ for (const endpoint of takers) {
   });
 }
 
-test("a name that would reach a prototype is refused wherever it stands", async () => {
+test("a name that would reach a prototype: refused at any depth", async () => {
   const poison = '{"__proto__": {"admin": "yes"}}';
   const run = `{"productId": "${productId}", "apiKeyId": "sandbox", "variables": ${poison}}`;
   assertRefused(await send(named("ai.execute"), run), "variables.__proto__");
@@ -226,7 +226,7 @@ test("a name that would reach a prototype is refused wherever it stands", async 
   assertRefused(await send(named("products.update"), `{"tags": ["a", ${poison}]}`), "tags[1].__proto__");
 });
 
-suite("money is refused", () => {
+suite("refused amounts of money", () => {
   const createWith = (price: string, more = {}) =>
     send(
       named("products.create"),
@@ -252,13 +252,13 @@ suite("money is refused", () => {
     "null",
     "[4.99]",
   ]) {
-    test(`as a price of ${price}, on creation and on change`, async () => {
+    test(`a price of ${price}, on creation and on change`, async () => {
       assertRefused(await createWith(price), "price");
       assertRefused(await changeTo(price), "price");
     });
   }
 
-  test("with more decimals than its own currency has", async () => {
+  test("more decimals than its currency has", async () => {
     for (const [price, currency] of [
       ["1.5", "JPY"],
       ["0.01", "JPY"],
@@ -269,13 +269,13 @@ suite("money is refused", () => {
     }
   });
 
-  test("in a currency that is none, or none of this market", async () => {
+  test("an unknown or unaccepted currency", async () => {
     for (const currency of ["usd", "US", "DOLLAR", "XXX", "CHF", ""]) {
       assertRefused(await createWith("5", { currency }), "currency");
     }
   });
 
-  test("as an expected price or a budget below zero, or beyond numbers", async () => {
+  test("an expected price or budget that is negative or too large", async () => {
     for (const amount of ["-1", "-0.01", "1e400", '"1"']) {
       const purchase = `{"productId":"${productId}","expectedPrice":${amount}}`;
       assertRefused(await send(named("purchases.create"), purchase), "expectedPrice");
@@ -286,7 +286,7 @@ suite("money is refused", () => {
     }
   });
 
-  test("in the filters of a list, when it is no plain number", async () => {
+  test("a filter of a list that is no plain number", async () => {
     for (const price of ["-1", "1e2", "NaN", "Infinity", "0x10", "1,5", "1".repeat(400)]) {
       assertRefused(await member.get(`/v1/products?minPrice=${price}`), "minPrice");
     }
@@ -294,7 +294,7 @@ suite("money is refused", () => {
   });
 });
 
-suite("what is too long is refused", () => {
+suite("refused for their length", () => {
   const long = (length: number) => "x".repeat(length);
   const many = (count: number, item = "x") => Array.from({ length: count }, (_, index) => `${item}${index}`);
   for (const [endpoint, field, tooLong, named_] of [
@@ -327,7 +327,7 @@ suite("what is too long is refused", () => {
     });
   }
 
-  test("a variable past 32 KiB, as a rule that every variable is told by", async () => {
+  test("a variable over 32 KiB: the error of a variable", async () => {
     const run = { productId, apiKeyId: "sandbox", variables: { topic: long(32 * 1024 + 1), colour: "red" } };
     const reply = await send(named("ai.execute"), JSON.stringify(run));
     assertRefused(reply, "variables.topic", 422);
@@ -340,7 +340,7 @@ suite("what is too long is refused", () => {
   });
 });
 
-suite("a strange query", () => {
+suite("an unusual query", () => {
   for (const [query, field] of [
     ["search=%00", "search"],
     ["search=a%00b", "search"],
@@ -358,7 +358,7 @@ suite("a strange query", () => {
     ["status=sold", "status"],
     ["minRating=6", "minRating"],
   ] as const) {
-    test(`is refused: ${query}`, async () => {
+    test(`refused: ${query}`, async () => {
       const details = assertError(await member.get(`/v1/products?${query}`), 400, "INVALID_REQUEST");
       if (field) assert.equal(details.field, field);
     });
@@ -375,21 +375,21 @@ suite("a strange query", () => {
     "category=%ff",
     "tag=%25",
   ]) {
-    test(`finds nothing, and nothing breaks: ${query}`, async () => {
+    test(`no match and no fault: ${query}`, async () => {
       const reply = await member.get(`/v1/products?${query}`);
       assert.equal(reply.status, 200, reply.text);
       assert.deepEqual(reply.body.data, []);
     });
   }
 
-  test("of separators alone is no query", async () => {
+  test("separators only: no query", async () => {
     for (const query of ["", "&", "&&&"]) {
       assert.equal((await member.get(`/v1/products?${query}`)).status, 200, query);
     }
   });
 });
 
-suite("what is unusual but right is taken", () => {
+suite("unusual and valid input", () => {
   const change = named("products.update");
   const titleOf = async (body: Body, contentType?: string) => {
     const reply = await send(change, body, contentType);
@@ -401,19 +401,19 @@ suite("what is unusual but right is taken", () => {
     rowsBefore = await rowCounts();
   });
 
-  test("of duplicate names the last", async () => {
+  test("duplicate names: the last counts", async () => {
     assert.equal(await titleOf('{"title":"First","title":7,"title":"Last"}'), "Last");
   });
 
-  test("names, text and surrogate pairs written as escapes", async () => {
+  test("names, text and surrogate pairs as escapes", async () => {
     assert.equal(await titleOf('{"\\u0074itle":"\\ud83c\\udf38 \\u00e9"}'), "🌸 é");
   });
 
-  test("a byte order mark, and space around", async () => {
+  test("a byte order mark, and white space", async () => {
     assert.equal(await titleOf('\ufeff\n {"title" : "Space"}\r\n\t'), "Space");
   });
 
-  test("media types that are JSON, however they are written", async () => {
+  test("JSON media types in any spelling", async () => {
     for (const type of [
       "Application/JSON",
       "application/json;charset=utf-8",
@@ -423,7 +423,7 @@ suite("what is unusual but right is taken", () => {
     }
   });
 
-  test("brackets and commas inside of text, which are no depth and no members", async () => {
+  test("brackets and commas inside texts: count as neither depth nor members", async () => {
     for (const quotes of ['"', '"\\"', "\\"]) {
       const description = `${quotes}${deep(500)}${",".repeat(3_000)}${deep(500)}`;
       assert.equal(await titleOf(JSON.stringify({ description, title: "Deep" })), "Deep");
@@ -435,7 +435,7 @@ suite("what is unusual but right is taken", () => {
     assert.equal(await titleOf(`{"title":"Large"}${padding}`), "Large");
   });
 
-  test("prices at the edges, told again as they were sent", async () => {
+  test("prices at the limits: returned as sent", async () => {
     for (const [price, currency] of [
       [0.01, "USD"],
       [999_999.99, "USD"],

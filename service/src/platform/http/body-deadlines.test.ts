@@ -42,7 +42,7 @@ const begin = (line: string, headers: string[], body = "{") =>
 const JSON_BODY = ["Content-Type: application/json", "Content-Length: 1000"];
 const statusOf = (answer: string) => /^HTTP\/1\.1 (\d+)/.exec(answer)?.[1];
 
-suite("a body that stops after its first byte ends with its connection", () => {
+suite("a body that stops after its first byte: the connection closes", () => {
   const paths = [
     ...endpoints.map(({ method, base, path }) => `${method} ${base}${path.replace(/:\w+/g, "x")}`),
     ...["/mcp", "/payments/webhooks/fake", "/dev/hooks/x", "/nowhere", "/auth/sign-in"].map(
@@ -59,7 +59,7 @@ suite("a body that stops after its first byte ends with its connection", () => {
     for (const [at, answer] of answers.entries()) assert.ok(statusOf(answer), paths[at]);
   });
 
-  test("with a credential, also in chunks, and the answer says why", async () => {
+  test("with a credential, also chunked: the answer has the reason", async () => {
     const authorization = `Authorization: Bearer ${member.key}`;
     const chunked = ["Content-Type: application/json", "Transfer-Encoding: chunked"];
     for (const [headers, body] of [
@@ -73,19 +73,19 @@ suite("a body that stops after its first byte ends with its connection", () => {
   });
 });
 
-test("a body of one byte now and then ends with its connection", async () => {
+test("a body of single slow bytes: the connection closes", async () => {
   const answer = await untilClosed(begin("POST /api/auth/login", JSON_BODY), { every: 50 });
   assert.match(answer, /arrived at less than 100 bytes a second/);
 });
 
-test("a body that comes fast enough and never ends ends at the total deadline", async () => {
+test("an endless fast body: ends at the total deadline", async () => {
   const endless = JSON_BODY.map((line) => line.replace("1000", "100000"));
   const drip = "x".repeat(50);
   const answer = await untilClosed(begin("POST /api/auth/login", endless), { every: 20, drip });
   assert.match(answer, /body: took longer than 0.9 seconds/);
 });
 
-test("headers that stop end with their connection, and so does a connection that sends nothing", async () => {
+test("stalled headers, or an idle connection: closed", async () => {
   const answers = await Promise.all(
     ["POST /v1/products HTTP/1.1\r\nHost:", ""].map((text) => untilClosed(text)),
   );
@@ -95,7 +95,7 @@ test("headers that stop end with their connection, and so does a connection that
   }
 });
 
-test("a request whose body has arrived may take longer than any of these deadlines", async () => {
+test("a complete body: processing may take longer than the deadlines", async () => {
   const holder = new pg.Client({ connectionString: market.target });
   await holder.connect();
   await holder.query("begin; lock table products in exclusive mode");

@@ -19,14 +19,14 @@ after(() => market.close());
 const tagOf = async (client: Client, of = path) => (await client.get(of)).headers.get("etag")!;
 
 suite("the ETag of a product", () => {
-  test("is strong, private to the credential, and no cache may share it", async () => {
+  test("strong, per credential, not for shared caches", async () => {
     const reply = await seller.get(path);
     assert.match(reply.headers.get("etag")!, /^"[\x21\x23-\x7e]+"$/);
     assert.equal(reply.headers.get("cache-control"), "private");
     assert.equal(reply.headers.get("vary"), "Authorization, Cookie");
   });
 
-  test("stays while nothing changes, and moves with every change of the author's", async () => {
+  test("changes with each change by the author only", async () => {
     const tags = [await tagOf(seller)];
     assert.equal(await tagOf(seller), tags[0]);
     for (const change of [
@@ -42,20 +42,20 @@ suite("the ETag of a product", () => {
     assert.equal(new Set(tags).size, tags.length);
   });
 
-  test("stays when a change changes nothing", async () => {
+  test("stays for a change without effect", async () => {
     const before = await tagOf(seller);
     assert.equal((await seller.patch(path, { title: "A haiku" })).headers.get("etag"), before);
     assert.equal((await seller.patch(path, {})).headers.get("etag"), before);
   });
 
-  test("moves with the state", async () => {
+  test("changes with the state", async () => {
     const before = await tagOf(seller);
     await seller.post(`${path}/unpublish`);
     assert.notEqual(await tagOf(seller), before);
     await seller.post(`${path}/publish`);
   });
 
-  test("is not moved by views, purchases and reviews, which the body shows all the same", async () => {
+  test("stays for views, purchases and reviews, although the body shows them", async () => {
     const [reader, buyer] = [await market.createUser(), await market.createUser()];
     const before = await seller.get(path);
     await buyProduct(buyer, productId);
@@ -70,7 +70,7 @@ suite("the ETag of a product", () => {
     assert.deepEqual([purchases, reviews], [1, 1]);
   });
 
-  test("differs by what its reader may see: author, buyer, stranger", async () => {
+  test("differs between author, buyer and stranger", async () => {
     const [buyer, stranger] = [await market.createUser(), await market.createUser()];
     const unbought = await tagOf(buyer);
     await buyProduct(buyer, productId);
@@ -84,7 +84,7 @@ suite("the ETag of a product", () => {
 });
 
 suite("If-None-Match", () => {
-  test("gives 304 without a body, with the ETag and what caches need", async () => {
+  test("the current tag: 304 without a body, with ETag and cache headers", async () => {
     const etag = await tagOf(seller);
     const reply = await seller.get(path, { "if-none-match": etag });
     assert.equal(reply.status, 304);
@@ -94,21 +94,21 @@ suite("If-None-Match", () => {
     assert.equal(reply.headers.get("vary"), "Authorization, Cookie");
   });
 
-  test("compares weakly, takes a list, and the star", async () => {
+  test("weak comparison, lists and *", async () => {
     const etag = await tagOf(seller);
     for (const header of [`W/${etag}`, `"other", ${etag}`, `"a",W/${etag},"b"`, "*"]) {
       assert.equal((await seller.get(path, { "if-none-match": header })).status, 304, header);
     }
   });
 
-  test("of another tag, of none, or of garbage gives the whole product", async () => {
+  test("another tag, none or garbage: 200", async () => {
     const etag = await tagOf(seller);
     for (const header of ['"other"', "", etag.slice(1, -1), `${etag.slice(0, -1)}x"`, '"*"']) {
       assert.equal((await seller.get(path, { "if-none-match": header })).status, 200, header);
     }
   });
 
-  test("of a product that is gone is 404, not 304", async () => {
+  test("a deleted product: 404, not 304", async () => {
     const id = await createDraft(seller);
     const etag = await tagOf(seller, `/v1/products/${id}`);
     await seller.delete(`/v1/products/${id}`);
@@ -117,7 +117,7 @@ suite("If-None-Match", () => {
     assertError(await seller.get(`/v1/products/${id}`, { "if-none-match": "*" }), 404, "PRODUCT_NOT_FOUND");
   });
 
-  test("works on other single resources too", async () => {
+  test("other single resources: the same", async () => {
     const [event] = (await seller.get("/v1/events")).body.data;
     const etag = await tagOf(seller, `/v1/events/${event.id}`);
     assert.equal((await seller.get(`/v1/events/${event.id}`, { "if-none-match": etag })).status, 304);
@@ -127,7 +127,7 @@ suite("If-None-Match", () => {
 suite("the ETag of a list", () => {
   const list = "/v1/products?tag=poetry";
 
-  test("is weak, because each answer names its own request, and private to the credential", async () => {
+  test("weak, since each answer has its own request id, and per credential", async () => {
     const [first, second] = [await seller.get(list), await seller.get(list)];
     assert.match(first.headers.get("etag")!, /^W\/"[\x21\x23-\x7e]+"$/);
     assert.equal(first.headers.get("etag"), second.headers.get("etag"));
@@ -136,7 +136,7 @@ suite("the ETag of a list", () => {
     assert.equal(first.headers.get("vary"), "Authorization, Cookie");
   });
 
-  test("given back is answered 304, without a body, with what an answer says of limits and pages", async () => {
+  test("sent back: 304 without a body, with limits and pages", async () => {
     const etag = await tagOf(seller, list);
     for (const given of [etag, etag.slice(2), `"other", ${etag}`, "*"]) {
       const reply = await seller.get(list, { "if-none-match": given });
@@ -149,7 +149,7 @@ suite("the ETag of a list", () => {
       assert.equal((await seller.get(list, { "if-none-match": given })).status, 200, given);
   });
 
-  test("moves with what the page shows, and with the total beside it", async () => {
+  test("changes with the page's content and the total", async () => {
     const first = `${list}&sort=price&order=asc&limit=1`;
     const id = await createProduct(seller, { price: 1 });
     const tags = [await tagOf(seller, first)];
@@ -160,7 +160,7 @@ suite("the ETag of a list", () => {
     assert.equal(new Set(tags).size, 3);
   });
 
-  test("is there for every list, and goes with an api_key into no cache", async () => {
+  test("on every list; with api_key in the query no cache stores it", async () => {
     for (const path of ["/v1/purchases", "/v1/categories", `/v1/products/${productId}/reviews`])
       assert.equal(
         (await seller.get(path, { "if-none-match": await tagOf(seller, path) })).status,
@@ -173,13 +173,13 @@ suite("the ETag of a list", () => {
 });
 
 suite("If-Match", () => {
-  test("lets a change through when the product is as it was read", async () => {
+  test("the current tag: the change applies", async () => {
     const reply = await seller.patch(path, { title: "As read" }, { "if-match": await tagOf(seller) });
     assert.equal(reply.status, 200, reply.text);
     assert.equal(reply.body.data.title, "As read");
   });
 
-  test("refuses with 412 when somebody changed it in between, and changes nothing", async () => {
+  test("an outdated tag: 412, nothing changes", async () => {
     const stale = await tagOf(seller);
     await seller.patch(path, { title: "In between" });
     assertError(
@@ -190,7 +190,7 @@ suite("If-Match", () => {
     assert.equal((await seller.get(path)).body.data.title, "In between");
   });
 
-  test("takes a list and the star, but no weak tag and no garbage", async () => {
+  test("lists and *; no weak tag and no garbage", async () => {
     const etag = await tagOf(seller);
     for (const header of ["*", `"other", ${etag}`]) {
       assert.equal((await seller.patch(path, {}, { "if-match": header })).status, 200, header);
@@ -201,7 +201,7 @@ suite("If-Match", () => {
     }
   });
 
-  test("of ten parallel changes that read the same product lets one through", async () => {
+  test("ten parallel changes with one tag: one succeeds", async () => {
     const etag = await tagOf(seller);
     const replies = await Promise.all(
       Array.from({ length: 10 }, (_, number) =>
@@ -212,7 +212,7 @@ suite("If-Match", () => {
     assert.deepEqual(statuses, [200, ...Array(9).fill(412)]);
   });
 
-  test("comes after 404 and 403: nothing is told of what is another's", async () => {
+  test("checked after 404 and 403, so it reveals nothing", async () => {
     const stranger = await market.createUser();
     const draft = await createDraft(seller);
     const stale = { "if-match": '"stale"' };

@@ -120,7 +120,7 @@ const stepsOf = (gap: number) =>
   );
 
 function driverTests(driver: Driver, times: typeof fine, cases: number): void {
-  test("a request counts in every window, and the first one begins them", async () => {
+  test("a request: counts in every window, the first one starts them", async () => {
     const counters = await driver.open();
     const wish = allowance([5, 60], [9, 3_600]);
     const { allowed, windows } = await counters.consume(wish);
@@ -132,7 +132,7 @@ function driverTests(driver: Driver, times: typeof fine, cases: number): void {
     await counters.close();
   });
 
-  test("looking counts nothing, and begins nothing", async () => {
+  test("a read of the counters: counts nothing, starts nothing", async () => {
     const counters = await driver.open();
     const wish = allowance([2, 60]);
     for (let times = 0; times < 5; times++)
@@ -141,7 +141,7 @@ function driverTests(driver: Driver, times: typeof fine, cases: number): void {
     await counters.close();
   });
 
-  test("a refused request is charged to no window, neither the full one nor the others", async () => {
+  test("a refused request: counts in no window", async () => {
     const counters = await driver.open();
     const byShort = allowance([2, 60], [10, 3_600], [20, 86_400]);
     assert.equal(await takeAll(counters, byShort, 8), 2);
@@ -152,7 +152,7 @@ function driverTests(driver: Driver, times: typeof fine, cases: number): void {
     await counters.close();
   });
 
-  test("a window that has ended begins anew with the next request, not before", async () => {
+  test("an ended window: restarts with the next request", async () => {
     const counters = await driver.open();
     const wish = allowance([2, 600], [3, 86_400]);
     await takeAll(counters, wish, 2);
@@ -172,7 +172,7 @@ function driverTests(driver: Driver, times: typeof fine, cases: number): void {
     await counters.close();
   });
 
-  test("a window goes on when its limit changes, as it does with the plan", async () => {
+  test("a window: continues when its limit changes with the plan", async () => {
     const counters = await driver.open();
     const wish = allowance([3, 3_600]);
     await takeAll(counters, wish, 5);
@@ -182,7 +182,7 @@ function driverTests(driver: Driver, times: typeof fine, cases: number): void {
     await counters.close();
   });
 
-  test("of many at once exactly the allowed number is served", async () => {
+  test("parallel requests: exactly the allowed number pass", async () => {
     const counters = await driver.open();
     const wish = allowance([40, 60], [25, 3_600]);
     assert.equal(await takeAll(counters, wish, 200), 25);
@@ -190,7 +190,7 @@ function driverTests(driver: Driver, times: typeof fine, cases: number): void {
     await counters.close();
   });
 
-  test("a refused request begins no window", async () => {
+  test("a refused request: starts no window", async () => {
     const quotas = [1_500, 4_500].map((seconds) => ({ requests: 1, seconds }));
     const gaps = [0, 4_000_000, 1_000_000, 1_000_000];
     await behavesAsModel(
@@ -200,7 +200,7 @@ function driverTests(driver: Driver, times: typeof fine, cases: number): void {
     );
   });
 
-  test("whatever the windows and moments, it decides and counts as the slow, obvious model", async () => {
+  test("random windows and times: decides and counts like the model", async () => {
     await fc.assert(
       fc.asyncProperty(quotasOf(times.seconds), stepsOf(times.gap), (quotas, steps) =>
         behavesAsModel(driver, quotas, steps),
@@ -215,7 +215,7 @@ suite("counters in memory", () => {
 
   for (const [plan, { quotas }] of Object.entries(builtInPlans.plans)) {
     for (const quota of quotas) {
-      test(`${plan} gets ${quota.requests} requests in ${quota.seconds} s and no more`, async () => {
+      test(`${plan}: ${quota.requests} requests in ${quota.seconds} s, not more`, async () => {
         const counters = await inMemory.open();
         const wish = { key: plan, quotas: [quota] };
         for (let served = 0; served < quota.requests; served++) await counters.consume(wish);
@@ -236,7 +236,7 @@ suite("counters in Redis", { skip: whyNoRedis }, () => {
   after(() => redis.stop());
   driverTests(inRedis, coarse, 40);
 
-  test("two processes on one Redis serve together what one alone would", async () => {
+  test("two processes: together the limit of one", async () => {
     const [one, other] = [await inRedis.open(), await inRedis.open()];
     const wish = allowance([30, 60], [20, 3_600]);
     const served = await Promise.all([takeAll(one, wish, 60), takeAll(other, wish, 60)]);
@@ -246,8 +246,8 @@ suite("counters in Redis", { skip: whyNoRedis }, () => {
   });
 });
 
-suite("insured counters", { skip: whyNoRedis }, () => {
-  test("count in this process while Redis is away, say so once, and go back to it", async () => {
+suite("counters with a fallback", { skip: whyNoRedis }, () => {
+  test("Redis is down: count in this process with one log line, then return to Redis", async () => {
     const lines: string[] = [];
     const log = createLog("info", { write: (line: string) => void lines.push(line) });
     const store = await startRedis();
@@ -279,7 +279,7 @@ suite("insured counters", { skip: whyNoRedis }, () => {
     await again.stop();
   });
 
-  test("wait half a second for a Redis that hangs, then one request for all others", async (t) => {
+  test("Redis hangs: half a second of waiting, then one probe for all requests", async (t) => {
     const log = createLog("silent", { write: () => {} });
     const store = await startRedis();
     const counters = new FallbackCounters(

@@ -21,8 +21,8 @@ const preflight = (path: string, method: string, headers = "authorization, conte
 const corsHeadersOf = (reply: Reply) =>
   [...reply.headers.keys()].filter((name) => name.startsWith("access-control-"));
 
-suite("a page of any origin", () => {
-  test("may read every answer below /v1, errors too, but never with credentials of the browser", async () => {
+suite("CORS", () => {
+  test("/v1: readable from any origin, errors too, without credentials", async () => {
     for (const [client, path] of [
       [member, "/v1/products"],
       [member, `/v1/products/${productId}`],
@@ -44,7 +44,7 @@ suite("a page of any origin", () => {
   });
 
   for (const method of ["GET", "POST", "PATCH", "PUT", "DELETE"]) {
-    test(`may ask without a key whether it may ${method}`, async () => {
+    test(`a preflight without a key: ${method} is allowed`, async () => {
       const reply = await preflight(`/v1/products/${productId}`, method);
       assert.equal(reply.status, 204, reply.text);
       assert.equal(reply.text, "");
@@ -58,7 +58,7 @@ suite("a page of any origin", () => {
     });
   }
 
-  test("may read nothing outside /v1, and gets no preflight there", async () => {
+  test("outside /v1: not readable, no preflight", async () => {
     for (const path of [
       "/healthz",
       "/readyz",
@@ -78,19 +78,19 @@ suite("a page of any origin", () => {
   });
 });
 
-test("OPTIONS without an origin is answered, and does nothing", async () => {
+test("OPTIONS without an origin: answered, no effect", async () => {
   const reply = await market.as(null).request("OPTIONS", "/v1/products");
   assert.equal(reply.status, 204);
   assert.equal(reply.text, "");
 });
 
-test("HEAD of the API is its GET without the body, and 401 without a key", async () => {
+test("HEAD of the API: GET without the body; without a key 401", async () => {
   const reply = await member.request("HEAD", "/v1/products");
   assert.deepEqual([reply.status, reply.text], [200, ""]);
   assert.equal((await market.as(null).request("HEAD", "/v1/products")).status, 401);
 });
 
-test("HEAD of a page is its GET without the body", async () => {
+test("HEAD of a page: GET without the body", async () => {
   for (const path of ["/healthz", "/docs", "/docs/errors", "/docs/docs.css"]) {
     const [head, get] = [await member.request("HEAD", path), await member.get(path)];
     assert.deepEqual([head.status, head.text], [200, ""], path);
@@ -99,7 +99,7 @@ test("HEAD of a page is its GET without the body", async () => {
   }
 });
 
-test("every answer carries the security headers, whatever it answers", async () => {
+test("every answer: has the security headers", async () => {
   const nobody = market.as(null);
   const etag = (await member.get(`/v1/products/${productId}`)).headers.get("etag")!;
   const answers: [status: number, Reply][] = [

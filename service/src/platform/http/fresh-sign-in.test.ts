@@ -20,8 +20,8 @@ const guarded = endpoints.filter(({ requiresFreshSignIn }) => requiresFreshSignI
 const subjects = async () => (await emailsToUser(market, user.userId)).map(({ subject }) => subject);
 const pathOf = ({ base, path }: (typeof endpoints)[number]) => base + path.replace(/:\w+/g, "x");
 
-suite("an endpoint whose answer outlives the session", () => {
-  test("that shows a secret: the contract asks for a fresh sign-in or for a code", () => {
+suite("endpoints that need a fresh sign-in", () => {
+  test("that return a secret: the contract requires a fresh sign-in or a code", () => {
     const unguarded = endpoints.filter(
       ({ showsSecret, requiresFreshSignIn }) => showsSecret && !requiresFreshSignIn,
     );
@@ -32,7 +32,7 @@ suite("an endpoint whose answer outlives the session", () => {
   });
 
   for (const endpoint of guarded) {
-    test(`${endpoint.name}: a session that is 15 minutes old is refused, and told what to do`, async () => {
+    test(`${endpoint.name}: a session of 15 minutes ago is refused with instructions`, async () => {
       const session = await market.createSession(user.userId);
       market.clock.forward(15 * MINUTE_MS);
       const reply = await session.request(endpoint.method, pathOf(endpoint), { json: {} });
@@ -41,7 +41,7 @@ suite("an endpoint whose answer outlives the session", () => {
       assert.match(reply.body.error.message, /Sign in again/);
     });
 
-    test(`${endpoint.name}: a session of a moment ago passes`, async () => {
+    test(`${endpoint.name}: a new session passes`, async () => {
       const session = await market.createSession(user.userId);
       market.clock.forward(15 * MINUTE_MS - 1);
       const reply = await session.request(endpoint.method, pathOf(endpoint), { json: {} });
@@ -51,15 +51,15 @@ suite("an endpoint whose answer outlives the session", () => {
     });
   }
 
-  test("an API key with webhooks:write: it is no session, and is not asked", async () => {
+  test("an API key with webhooks:write: passes, since it is no session", async () => {
     market.clock.forward(60 * MINUTE_MS);
     const reply = await user.post("/v1/webhooks", { url: "https://hooks.example/key" });
     assert.equal(reply.status, 201, reply.text);
   });
 });
 
-suite("lasting access is told by email", () => {
-  test("for each key, client, endpoint and secret, and stands in the audit log", async () => {
+suite("emails about lasting access", () => {
+  test("each key, client, endpoint and secret: an email and an audit entry", async () => {
     const session = await market.createSession(user.userId);
     const before = (await subjects()).length;
     const key = await session.post("/v1/api-keys", {
@@ -102,7 +102,7 @@ suite("lasting access is told by email", () => {
     );
   });
 
-  test("a new OAuth client: acts for nobody by itself and may only look, unless more is named", async () => {
+  test("a new OAuth client: no client credentials and read scopes, unless requested", async () => {
     const session = await market.createSession(user.userId);
     const { data } = (
       await session.post("/v1/oauth-clients", { name: "Least", redirectUris: ["https://app.example/cb"] })

@@ -29,7 +29,7 @@ const INVISIBLE: Record<string, string> = {
 /** What of each may stay: a terminal's sequence without its escape is text. */
 const shown = (text: string) => text.replace("\u001b", "").replace(/[^\x20-\x7e\n\t]/gu, "");
 
-suite("texts of several lines are stored without", () => {
+suite("texts of several lines: control characters are removed", () => {
   const hidden = Object.values(INVISIBLE).join("");
   const pasted = `One${hidden}\r\nTwo\tthree`;
   const stored = `One${shown(hidden)}\nTwo\tthree`;
@@ -41,7 +41,7 @@ suite("texts of several lines are stored without", () => {
       assert.equal(description, `x${shown(characters)}y\nz`);
     });
 
-  test("any of them in the fields of a product and an account", async () => {
+  test("in the fields of a product and an account", async () => {
     const variables = [{ name: "topic", description: pasted, enum: [pasted] }, { name: "language" }];
     const id = await createDraft(seller, {
       description: pasted,
@@ -58,7 +58,7 @@ suite("texts of several lines are stored without", () => {
     assert.equal((await session.patch("/v1/account", { bio: pasted })).body.data.bio, stored);
   });
 
-  test("any of them in reviews, replies, reports and refunds", async () => {
+  test("in reviews, replies, reports and refunds", async () => {
     const id = await createProduct(seller);
     const orderId = await buyProduct(buyer, id);
     const review = (await buyer.post(`/v1/products/${id}/reviews`, { rating: 4, comment: pasted })).body.data;
@@ -71,7 +71,7 @@ suite("texts of several lines are stored without", () => {
     assert.deepEqual([reason, details], [stored, stored]);
   });
 
-  test("none of the joiners and selectors that emoji and scripts need", async () => {
+  test("joiners and selectors of emoji and scripts stay", async () => {
     const bio = "❤️‍🔥 1️⃣ 👨‍👩‍👧 🏳️‍🌈 می‌خواهم क्‍ष 葛\u{e0100}";
     const session = await market.createSession(seller.userId);
     assert.equal((await session.patch("/v1/account", { bio, name: bio })).status, 200);
@@ -80,7 +80,7 @@ suite("texts of several lines are stored without", () => {
   });
 });
 
-test("content keeps its invisible characters, and the answer warns of them", async () => {
+test("content: invisible characters stay, with a warning", async () => {
   const content = `Write about {{topic}}.${TAG}`;
   const { data } = (await seller.post("/v1/products", { ...haiku, content })).body;
   assert.deepEqual(
@@ -91,7 +91,7 @@ test("content keeps its invisible characters, and the answer warns of them", asy
   assert.equal((await seller.get(`/v1/products/${data.id}`)).body.data.content, content);
 });
 
-suite("a name or title that was stored before the rule", () => {
+suite("a name or title that was stored before this rule", () => {
   const hostile = `=<b>x</b>\r\nBcc: eve@example.com\u001b[31m\u202e${TAG}`;
   const line = "=<b>x</b> Bcc: eve@example.com [31m";
   const escaped = "=&lt;b&gt;x&lt;/b&gt; Bcc: eve@example.com [31m";
@@ -108,24 +108,24 @@ suite("a name or title that was stored before the rule", () => {
     );
   });
 
-  test("is one visible line in a list of models", async () => {
+  test("one visible line in the list of models", async () => {
     const [model] = (await buyer.get("/v1/openai/models")).body.data;
     assert.deepEqual([model.name, model.owned_by], [line, line]);
   });
 
-  test("is no formula of a spreadsheet", async () => {
+  test("no formula in a spreadsheet", async () => {
     const { text } = await seller.get("/v1/analytics/customers/export");
     assert.equal(text.split("\r\n")[1]!.split(",")[1], `'${line}`);
   });
 
-  test("is no HTML and no second line of a receipt", async () => {
+  test("no HTML and no second line in a receipt", async () => {
     const { receipt } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
     const page = await (await fetch(new URL(receipt.url, market.origin))).text();
     assert.equal(page.split(`<bdi>${escaped}</bdi>`).length - 1, 3, page);
     assert.doesNotMatch(page, /[^\P{C}\n]/u);
   });
 
-  test("is no header and no paragraph of an email", async () => {
+  test("no header and no paragraph in an email", async () => {
     await market.query("update entitlements set used_at = now() where order_id = $1", [
       toUuid("ord", orderId),
     ]);
@@ -141,7 +141,7 @@ suite("a name or title that was stored before the rule", () => {
   });
 });
 
-test("no text of a person begins a line of the log", async () => {
+test("texts of users: never start a line of the log", async () => {
   const forged = '\n{"level":"info","msg":"forged"}\r\u001b[2K\u2028';
   await market.as(null).post("/api/auth/login", { email: `a${forged}@example.com`, password: forged });
   await market

@@ -33,7 +33,7 @@ function assertReplay(reply: Reply, first: Reply) {
 }
 
 suite("a repeat with the same Idempotency-Key", () => {
-  test("and body gets the first answer again, and nothing is done twice", async () => {
+  test("and body: the first answer, no second effect", async () => {
     const before = await countOf("products");
     const key = { "idempotency-key": "create-1" };
     const first = await seller.post("/v1/products", haiku, key);
@@ -43,7 +43,7 @@ suite("a repeat with the same Idempotency-Key", () => {
     assert.equal(await countOf("products"), before + 1);
   });
 
-  test("and another body is 422, and does nothing", async () => {
+  test("and another body: 422, no effect", async () => {
     const key = { "idempotency-key": "create-2" };
     const first = await seller.post("/v1/products", haiku, key);
     const before = await countOf("products");
@@ -53,7 +53,7 @@ suite("a repeat with the same Idempotency-Key", () => {
     assertReplay(await seller.post("/v1/products", haiku, key), first);
   });
 
-  test("without a body works for actions, each path by itself", async () => {
+  test("without a body: works for actions, each path separately", async () => {
     const key = { "idempotency-key": "go" };
     const [one, two] = [await createDraft(seller), await createDraft(seller)];
     const first = await seller.post(`/v1/products/${one}/publish`, undefined, key);
@@ -65,7 +65,7 @@ suite("a repeat with the same Idempotency-Key", () => {
     assert.equal(third.body.data.status, "unpublished");
   });
 
-  test("of another caller is another request", async () => {
+  test("by another caller: a new request", async () => {
     const key = { "idempotency-key": "shared" };
     const other = await market.createUser();
     const mine = await seller.post("/v1/products", haiku, key);
@@ -75,7 +75,7 @@ suite("a repeat with the same Idempotency-Key", () => {
     assert.notEqual(theirs.body.data.id, mine.body.data.id);
   });
 
-  test("from another key of the same account is the same request", async () => {
+  test("by another key of the same account: the same request", async () => {
     const key = { "idempotency-key": "account" };
     const { createKeyAsOperator: createKey } = await import("../../accounts/api-keys/keys.ts");
     const second = await createKey(market.service.ctx, {
@@ -87,7 +87,7 @@ suite("a repeat with the same Idempotency-Key", () => {
     assertReplay(await market.as(second.key).post("/v1/products", haiku, key), first);
   });
 
-  test("is answered for 24 hours, and after them it is a new request", async () => {
+  test("for 24 hours; later a new request", async () => {
     const key = { "idempotency-key": "a day" };
     const first = await seller.post("/v1/products", haiku, key);
     market.clock.forward(24 * HOUR);
@@ -98,7 +98,7 @@ suite("a repeat with the same Idempotency-Key", () => {
     assert.notEqual(second.body.data.id, first.body.data.id);
   });
 
-  test("hears of a declined payment again, and pays no second time", async () => {
+  test("after a declined payment: the same answer, no second payment", async () => {
     const productId = await createProduct(seller);
     const buyer = await market.createUser();
     const key = { "idempotency-key": "declined" };
@@ -109,7 +109,7 @@ suite("a repeat with the same Idempotency-Key", () => {
     assert.equal((await buyer.get("/v1/purchases")).body.meta.total, 1);
   });
 
-  test("hears of a provider's fault again", async () => {
+  test("after a provider error: the same answer", async () => {
     const run = {
       productId: await createProduct(seller),
       apiKeyId: "sandbox",
@@ -123,7 +123,7 @@ suite("a repeat with the same Idempotency-Key", () => {
     assert.equal((await seller.get("/v1/ai/executions?type=prompt")).body.meta.total, 1);
   });
 
-  test("carries a request id of its own in the header, and that of the first in the body", async () => {
+  test("has its own request id in the header, and the first one's in the body", async () => {
     const headers = (id: string) => ({ "idempotency-key": "ids", "x-request-id": id });
     await seller.post("/v1/products", haiku, headers("first"));
     const reply = await seller.post("/v1/products", haiku, headers("second"));
@@ -132,8 +132,8 @@ suite("a repeat with the same Idempotency-Key", () => {
   });
 });
 
-suite("a refusal before anything was done is not kept", () => {
-  test("400: the mended request may take the same key", async () => {
+suite("a refusal before any effect is not stored", () => {
+  test("400: the corrected request may use the same key", async () => {
     const key = { "idempotency-key": "mended" };
     assertError(await seller.post("/v1/products", { ...haiku, price: -1 }, key), 400, "INVALID_REQUEST");
     assertError(
@@ -147,7 +147,7 @@ suite("a refusal before anything was done is not kept", () => {
     assert.equal((await seller.post("/v1/products", haiku, key)).status, 201);
   });
 
-  test("404: what exists by now is bought", async () => {
+  test("404: succeeds when the object exists", async () => {
     const key = { "idempotency-key": "early" };
     const productId = await createDraft(seller);
     const buyer = await market.createUser();
@@ -156,7 +156,7 @@ suite("a refusal before anything was done is not kept", () => {
     assert.equal((await buyer.post("/v1/purchases", { productId }, key)).status, 201);
   });
 
-  test("403: what is bought by now is run", async () => {
+  test("403: succeeds after the purchase", async () => {
     const key = { "idempotency-key": "unbought" };
     const productId = await createProduct(seller);
     const buyer = await market.createUser();
@@ -166,7 +166,7 @@ suite("a refusal before anything was done is not kept", () => {
     assert.equal((await buyer.post("/v1/ai/execute", run, key)).status, 200);
   });
 
-  test("409 and 422: what is possible by now is done", async () => {
+  test("409 and 422: succeed when possible", async () => {
     const key = { "idempotency-key": "incomplete" };
     const productId = await createDraft(seller, { description: "" });
     const publish = () => seller.post(`/v1/products/${productId}/publish`, undefined, key);
@@ -175,7 +175,7 @@ suite("a refusal before anything was done is not kept", () => {
     assert.equal((await publish()).status, 200);
   });
 
-  test("and leaves no row behind", async () => {
+  test("no row remains", async () => {
     const before = await countOf("idempotency_keys");
     await seller.post("/v1/products", {}, { "idempotency-key": "nothing" });
     await market.as(null).post("/v1/products", haiku, { "idempotency-key": "nobody" });
@@ -183,13 +183,13 @@ suite("a refusal before anything was done is not kept", () => {
   });
 });
 
-suite("the Idempotency-Key", () => {
+suite("the Idempotency-Key header", () => {
   for (const [words, key] of [
     ["is empty", ""],
     ["is longer than 255 characters", "k".repeat(256)],
     ["holds other than printable ASCII", "clé"],
   ] as const) {
-    test(`is refused when it ${words}`, async () => {
+    test(`refused when it ${words}`, async () => {
       const before = await countOf("products");
       const reply = await seller.post("/v1/products", haiku, { "idempotency-key": key });
       assertError(reply, 400, "INVALID_REQUEST", "Idempotency-Key");
@@ -197,7 +197,7 @@ suite("the Idempotency-Key", () => {
     });
   }
 
-  test("may be 255 characters long, of a path as long as a path can be", async () => {
+  test("255 characters with the longest path: accepted", async () => {
     const long = Array.from({ length: 255 }, (_, index) =>
       String.fromCharCode(33 + ((index * 57) % 93)),
     ).join("");
@@ -210,7 +210,7 @@ suite("the Idempotency-Key", () => {
     assertError(await seller.post(`/v1/products/${id}/publish`, undefined, key), 404, "PRODUCT_NOT_FOUND");
   });
 
-  test("is not looked at by other methods than POST", async () => {
+  test("methods other than POST: ignored", async () => {
     const id = await createDraft(seller);
     const key = { "idempotency-key": "patch" };
     await seller.patch(`/v1/products/${id}`, { title: "One" }, key);
@@ -220,8 +220,8 @@ suite("the Idempotency-Key", () => {
   });
 });
 
-suite("what is kept", () => {
-  test("is sealed: neither the answer nor the request can be read in the database", async () => {
+suite("the stored answer", () => {
+  test("sealed: neither answer nor request is readable in the database", async () => {
     const productId = await createProduct(seller, { content: "The marker is PLUMBLOSSOM about {{topic}}." });
     const variables = { topic: "QUINCETREE" };
     const options = { model: "sandbox-echo" };
@@ -240,7 +240,7 @@ suite("what is kept", () => {
     }
   });
 
-  test("opens in its own row alone", async () => {
+  test("opens in its own row only", async () => {
     const other = { ...haiku, title: "Another" };
     const mine = await seller.post("/v1/products", haiku, { "idempotency-key": "row-1" });
     await seller.post("/v1/products", other, { "idempotency-key": "row-2" });
@@ -252,7 +252,7 @@ suite("what is kept", () => {
     assert.ok(!moved.text.includes(mine.body.data.id));
   });
 
-  test("is deleted by the clean-up when no repeat can ask for it any more", async () => {
+  test("deleted by the clean-up after its 24 hours", async () => {
     await seller.post("/v1/products", haiku, { "idempotency-key": "old" });
     market.clock.forward(24 * HOUR);
     await deleteExpiredIdempotencyKeys(market.service.ctx);
@@ -299,7 +299,7 @@ function slowPayments() {
   };
 }
 
-suite("while the first request runs", () => {
+suite("the first request is still running", () => {
   const slow = slowPayments();
   let slowMarket: Market;
   let author: Client;
@@ -309,7 +309,7 @@ suite("while the first request runs", () => {
   });
   after(() => slowMarket.close());
 
-  test("a repeat is 409 with Retry-After, and another body 422", { timeout: 120_000 }, async () => {
+  test("a repeat: 409 with Retry-After; another body: 422", { timeout: 120_000 }, async () => {
     const productId = await createProduct(author);
     const buyer = await slowMarket.createUser();
     const key = { "idempotency-key": "parallel" };
@@ -327,7 +327,7 @@ suite("while the first request runs", () => {
     assert.equal(slow.charged.length, 1);
   });
 
-  test("its lease ends when its process is dead: a repeat goes on with its order, and the late answer is not kept", {
+  test("its process dies: after the lease a repeat continues its order, and its late answer is not stored", {
     timeout: 120_000,
   }, async () => {
     const productId = await createProduct(author);
@@ -352,7 +352,7 @@ suite("while the first request runs", () => {
     assert.equal((await buyer.get("/v1/purchases")).body.meta.total, 1);
   });
 
-  test("its process loses its session lock: a repeat waits until its lease was not renewed for a while, too", {
+  test("its session lock is lost: a repeat waits until the lease expires too", {
     timeout: 120_000,
   }, async () => {
     const productId = await createProduct(author);
@@ -373,7 +373,7 @@ suite("while the first request runs", () => {
   });
 });
 
-test("a run whose end is held while the database is away: a repeat waits for it and gets its output", async () => {
+test("the database is down at the end of a run: a repeat waits, and gets the run's output", async () => {
   const productId = await createProduct(seller);
   const run = { productId, apiKeyId: "sandbox", variables: { topic: "rain" } };
   const ask = () => seller.post("/v1/ai/execute", run, { "idempotency-key": "held end" });
@@ -396,7 +396,7 @@ test("a run whose end is held while the database is away: a repeat waits for it 
   assert.equal(reply.body.data.output, first.body.data.output);
 });
 
-test("twenty parallel purchases with one key make one order, and all hear the same or to wait", async () => {
+test("twenty parallel purchases: one order; each gets its answer or 409", async () => {
   const productId = await createProduct(seller);
   const buyer = await market.createUser();
   const key = { "idempotency-key": "twenty" };

@@ -382,10 +382,10 @@ function assertSameAnswer({ showsSecret }: Endpoint, reply: Reply, first: Reply)
   assert.deepEqual(Object.keys(reply.body.data ?? reply.body), Object.keys(first.body.data ?? first.body));
 }
 
-suite("POST under an Idempotency-Key whose process is killed between any two statements", () => {
+suite("POST with an Idempotency-Key, its process killed between any two statements", () => {
   const repeatable = endpoints.filter(isRepeatable);
 
-  test("each has a request here, and a rule for a repeat", () => {
+  test("each POST: has a request and an expected repeat here", () => {
     assert.deepEqual(
       Object.keys(requests).sort(),
       repeatable.map(({ name }) => name).sort(),
@@ -403,7 +403,7 @@ suite("POST under an Idempotency-Key whose process is killed between any two sta
   });
 
   for (const endpoint of repeatable) {
-    test(`${endpoint.name}: the repeat answers as the first would have, and what is written is written once`, async () => {
+    test(`${endpoint.name}: the repeat gets the answer of the first, and each write happens once`, async () => {
       const name = endpoint.name as Name;
       const prepare: () => Promise<Ask> = requests[name];
       const newKeyOf = () => ({ "idempotency-key": randomUUID() });

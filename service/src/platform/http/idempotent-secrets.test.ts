@@ -39,7 +39,7 @@ function assertNamed(repeat: Reply, first: Reply) {
   assert.ok(!repeat.text.includes(key.slice(22)));
 }
 
-test("an answer that shows a secret is not sent again: a repeat is 409 CONFLICT and names what was made", async () => {
+test("an answer with a secret: not repeated; 409 CONFLICT names the created object", async () => {
   const body = { ...wish, name: "Repeated" };
   const first = await make("one", body);
   for (let times = 0; times < 3; times++) assertNamed(await make("one", body), first);
@@ -47,7 +47,7 @@ test("an answer that shows a secret is not sent again: a repeat is 409 CONFLICT 
   assert.equal((await market.as(first.body.data.key).get("/v1/categories")).status, 200);
 });
 
-test("a replaced key is named by its successor, which was made once", async () => {
+test("a rotated key: the repeat names its successor, which exists once", async () => {
   const { body } = await owner.post("/v1/api-keys", { ...wish, name: "Rotated" });
   const path = `/v1/api-keys/${body.data.id}/rotate`;
   const rotate = () => owner.post(path, undefined, { "idempotency-key": "rotate" });
@@ -56,7 +56,7 @@ test("a replaced key is named by its successor, which was made once", async () =
   assert.equal(await countOf("Rotated"), 2);
 });
 
-test("the secret is not kept, not even sealed", async () => {
+test("the secret: not stored, not even sealed", async () => {
   const first = await make("sealed");
   const { rows } = await market.query("select * from idempotency_keys where key = 'sealed'");
   assert.equal(rows.length, 1);
@@ -66,7 +66,7 @@ test("the secret is not kept, not even sealed", async () => {
   assert.ok(!kept.includes(first.body.data.key.slice(22)));
 });
 
-test("another body is 422, and another account's key is another request", async () => {
+test("another body: 422; another account's key: a new request", async () => {
   await make("mine");
   assertError(await make("mine", { ...wish, name: "Other" }), 422, "IDEMPOTENCY_KEY_REUSED");
   assert.equal(await countOf("Other"), 0);
@@ -76,12 +76,12 @@ test("another body is 422, and another account's key is another request", async 
   assert.equal(reply.status, 201, reply.text);
 });
 
-test("a refusal is not kept: the mended request makes the key", async () => {
+test("a refusal: not stored, the corrected request creates the key", async () => {
   assertError(await make("mended", { ...wish, name: "" }), 400, "INVALID_REQUEST", "name");
   assert.equal((await make("mended")).status, 201);
 });
 
-test("the name of what was made is told for 24 hours, after them it is a new request", async () => {
+test("the name of the created object: for 24 hours, later a new request", async () => {
   const body = { ...wish, name: "A day" };
   const first = await make("a day", body);
   await later(RETENTION_HOURS * HOUR_MS);
@@ -92,7 +92,7 @@ test("the name of what was made is told for 24 hours, after them it is a new req
   assert.notEqual(second.body.data.id, first.body.data.id);
 });
 
-test("of twenty parallel requests one shows the key; the others wait or are told what was made", async () => {
+test("twenty parallel requests: one shows the key, the others get 409", async () => {
   const body = { ...wish, name: "Twenty" };
   const replies = await Promise.all(Array.from({ length: 20 }, () => make("twenty", body)));
   const [first, ...more] = replies.filter(({ status }) => status === 201);
@@ -106,7 +106,7 @@ test("of twenty parallel requests one shows the key; the others wait or are told
   assert.equal(await countOf("Twenty"), 1);
 });
 
-suite("while the first request runs", () => {
+suite("the first request is still running", () => {
   /** Requests that make a key stand still until the work is done; `waiting` resolves when so many do. */
   async function whileHeld(
     work: (waiting: (count: number) => Promise<void>) => Promise<void>,
@@ -129,7 +129,7 @@ suite("while the first request runs", () => {
     }
   }
 
-  test("a repeat is told to wait, and then what was made", { timeout: 120_000 }, async () => {
+  test("a repeat: 409 to retry, then the name of the created object", { timeout: 120_000 }, async () => {
     const body = { ...wish, name: "Slow" };
     let first!: Promise<Reply>;
     await whileHeld(async (waiting) => {
@@ -144,7 +144,7 @@ suite("while the first request runs", () => {
     assert.equal(await countOf("Slow"), 1);
   });
 
-  test("and loses its lease, it makes nothing: the key of the repeat that took over is the only one", {
+  test("and loses its lease: creates nothing, only the repeat's key exists", {
     timeout: 120_000,
   }, async () => {
     const body = { ...wish, name: "Taken over" };
@@ -163,7 +163,7 @@ suite("while the first request runs", () => {
     assert.equal(await countOf("Taken over"), 1);
   });
 
-  test("and dies after it made the key, a repeat is 409 CONFLICT and names it", async () => {
+  test("and dies after creating the key: a repeat is 409 CONFLICT and names it", async () => {
     const body = { ...wish, name: "Unseen" };
     const first = await make("unseen", body);
     // As the row stands when a process ends between its commit and the keeping of its answer.

@@ -43,12 +43,12 @@ const saidBy = ({ status, body, text }: Reply) =>
     ? [status, body.data, body.meta.total]
     : [status, body?.error?.code ?? text];
 
-suite("a filter of all, in any case", () => {
+suite('a filter "all", in any case', () => {
   const filtered = reads.filter(({ query }) =>
     Object.values(query.shape).some((schema) => isFilter(schema as Endpoint["query"])),
   );
 
-  test("is declared where the specification's default is all", () => {
+  test("declared where the specification's default is all", () => {
     const declared = (name: string) => {
       const endpoint = endpoints.find((each) => each.name === name)!;
       return parametersOf(endpoint).flatMap(([key, schema]) => (isFilter(schema) ? [key] : []));
@@ -69,7 +69,7 @@ suite("a filter of all, in any case", () => {
   });
 
   for (const endpoint of filtered) {
-    test(`${endpoint.name}: answers as without it`, async () => {
+    test(`${endpoint.name}: the same answer as without it`, async () => {
       const names = parametersOf(endpoint).flatMap(([name, schema]) => (isFilter(schema) ? [name] : []));
       const client = enter(endpoint);
       const plain = await client.get(pathOf(endpoint));
@@ -94,7 +94,7 @@ suite("an empty query parameter", () => {
     });
   }
 
-  test("GET /products: of api_key counts as absent beside a header", async () => {
+  test("GET /products: an empty api_key counts as absent beside a header", async () => {
     assert.equal((await member.get("/v1/products?api_key=")).status, 200);
   });
 });
@@ -114,7 +114,7 @@ suite("an enumerated query value", () => {
     });
   }
 
-  test("in other letters answers as in the contract's", async () => {
+  test("another case: the same answer", async () => {
     const listed = await enumerations();
     assert.ok(listed.length > 20);
     for (const { endpoint, name, values } of listed) {
@@ -138,7 +138,7 @@ suite("an enumerated query value", () => {
     "/v1/events?type=PRODUCT.PUBLISHED",
     "/v1/analytics/revenue?currency=usd&groupBy=Currency",
   ]) {
-    test(`${path}: is taken`, async () => {
+    test(`${path}: accepted`, async () => {
       const reply = await member.get(path);
       assert.equal(reply.status, 200, reply.text);
       if (Array.isArray(reply.body.data)) assert.ok(reply.body.data.length > 0);
@@ -161,7 +161,7 @@ suite("null for an optional field", () => {
       schema.safeParse(undefined).success ? [name] : [],
     );
     if (optional.length === 0) continue;
-    test(`${endpoint.name}: counts as not given`, async () => {
+    test(`${endpoint.name}: counts as absent`, async () => {
       const given = Object.entries(endpoint.example).filter(([name]) => !optional.includes(name));
       const send = async (more: Record<string, null>) => {
         const json = { ...Object.fromEntries(given), ...more };
@@ -172,7 +172,7 @@ suite("null for an optional field", () => {
     });
   }
 
-  test("POST /purchases: buys by the default method", async () => {
+  test("POST /purchases: buys with the default method", async () => {
     const productId = await createProduct(member);
     const nulls = { paymentMethodId: null, referralCode: null, discountCode: null, expectedPrice: null };
     const reply = await buyer.post("/v1/purchases", { productId, ...nulls });
@@ -182,7 +182,7 @@ suite("null for an optional field", () => {
     assert.equal(asked.status, 201, asked.text);
   });
 
-  test("in nested objects, lists and maps of providers counts as not given", async () => {
+  test("in nested objects, lists and maps of providers: counts as absent", async () => {
     const variables = [
       { name: "topic", description: null, required: null, default: null, enum: null, maxLength: null },
     ];
@@ -205,7 +205,7 @@ suite("null for an optional field", () => {
     assert.equal(reply.status, 200, reply.text);
   });
 
-  test("in the options of a union counts as not given", async () => {
+  test("in the options of a union: counts as absent", async () => {
     const productId = await createProduct(member);
     await member.post("/v1/ai/keys", { provider: "sandbox", name: "x", key: "y" });
     const part = { type: "text", text: "rain" };
@@ -229,14 +229,14 @@ suite("null for an optional field", () => {
     assert.deepEqual([refused.status, refused.body.error], [without.status, without.body.error]);
   });
 
-  test("in a line of an import that creates a product counts as not given", async () => {
+  test("in an import line that creates a product: counts as absent", async () => {
     const line = JSON.stringify({ ...haiku, id: null, category: null, preview: null, version: null });
     const init = { headers: { "content-type": "application/jsonl" }, body: line };
     const reply = await member.request("POST", "/v1/products/import?dryRun=TRUE", init);
     assert.equal(reply.status, 200, reply.text);
   });
 
-  test("of a PATCH that cannot be cleared is an error that names it", async () => {
+  test("in a PATCH, for a field that cannot be cleared: an error that names it", async () => {
     for (const field of ["title", "price", "content", "tags"]) {
       const reply = await member.patch(`/v1/products/${ids["productId"]}`, { [field]: null });
       assertError(reply, 400, "INVALID_REQUEST", field);
@@ -247,7 +247,7 @@ suite("null for an optional field", () => {
     assert.equal(cleared.status, 200, cleared.text);
   });
 
-  test("for a required field, and for a value of a map, is an error that names it", async () => {
+  test("for a required field or a value of a map: an error that names it", async () => {
     assertError(
       await member.post("/v1/products", { ...haiku, title: null }),
       400,
@@ -261,7 +261,7 @@ suite("null for an optional field", () => {
 
 suite("HEAD", () => {
   for (const endpoint of reads) {
-    test(`${endpoint.name}: answers the status and type of GET, and no body`, async () => {
+    test(`${endpoint.name}: status and type of GET, no body`, async () => {
       const client = enter(endpoint);
       const got = await client.get(pathOf(endpoint));
       const head = await client.request("HEAD", pathOf(endpoint));
@@ -297,7 +297,7 @@ suite("HEAD", () => {
     });
   }
 
-  test("GET /products/{id}: HEAD neither reveals the content nor counts a view", async () => {
+  test("GET /products/{id}: HEAD counts neither as use nor as view", async () => {
     const seller = await market.createUser();
     const productId = await createProduct(seller);
     const orderId = await buyProduct(buyer, productId);
@@ -324,7 +324,7 @@ suite("HEAD", () => {
     assert.equal(again.status, 304, "the first answer shows the use already");
   });
 
-  test("a path that takes no GET: HEAD is 405, and GET's paths list HEAD", async () => {
+  test("a path without GET: 405; paths with GET list HEAD", async () => {
     assert.equal((await member.request("HEAD", "/v1/ai/execute")).status, 405);
     const reply = await member.request("DELETE", "/v1/categories");
     assert.equal(reply.headers.get("allow"), "GET, HEAD");
@@ -333,7 +333,7 @@ suite("HEAD", () => {
 
 suite("a slash at the end of a path", () => {
   for (const endpoint of reads) {
-    test(`${endpoint.name}: is the same route`, async () => {
+    test(`${endpoint.name}: the same route`, async () => {
       const client = enter(endpoint);
       const path = pathOf(endpoint);
       assert.deepEqual(saidBy(await client.get(`${path}/`)), saidBy(await client.get(path)));
@@ -345,7 +345,7 @@ suite("a slash at the end of a path", () => {
     assert.deepEqual([reply.status, reply.body.data.length], [200, 1]);
   });
 
-  test("POST /purchases/: a repeat of the Idempotency-Key without the slash is the same request", async () => {
+  test("POST /purchases/: the same Idempotency-Key without the slash is the same request", async () => {
     const productId = await createProduct(member);
     const key = { "idempotency-key": "slash" };
     const first = await buyer.post("/v1/purchases/", { productId }, key);
@@ -353,7 +353,7 @@ suite("a slash at the end of a path", () => {
     assert.deepEqual([first.status, again.body], [201, first.body]);
   });
 
-  test("pages: are the same page", async () => {
+  test("pages: the same page", async () => {
     for (const path of ["/docs/", "/docs/errors/", "/healthz/", "/auth/sign-in/"])
       assert.equal((await market.as(null).get(path)).status, 200, path);
   });

@@ -40,7 +40,7 @@ function assertUnspoken() {
 const lineOf = (id: string) =>
   market.logs.map((line) => JSON.parse(line)).find(({ request, status }) => request === id && status);
 
-test("no credential and no text of anybody is in the log, after using them all", async () => {
+test("every credential and text in use: none in the log", async () => {
   const productId = await createProduct(seller, {
     title: marks.title,
     content: `${marks.content} about {{topic}}`,
@@ -67,7 +67,7 @@ test("no credential and no text of anybody is in the log, after using them all",
   assertUnspoken();
 });
 
-test("nor after refusals that are about them", async () => {
+test("refusals about them: none in the log", async () => {
   await market.as(marks.unknownKey).get("/v1/products");
   await market.as(null).get(`/v1/products?api_key=${buyer.key}&search=${marks.search}`);
   await market.as(null).get(`/v1/products?api_key=${marks.unknownKey}`);
@@ -85,7 +85,7 @@ test("nor after refusals that are about them", async () => {
   assertUnspoken();
 });
 
-test("nor after a failure of our own, whose error quotes the row that it failed on", async () => {
+test("an internal error that quotes its row: none in the log", async () => {
   await market.query(
     "alter table product_versions add constraint broken check (content not like '%CONTENTMARK%') not valid",
   );
@@ -108,7 +108,7 @@ test("nor after a failure of our own, whose error quotes the row that it failed 
   assertUnspoken();
 });
 
-test("a line tells the request, the route's pattern, the status, the time and who asked", async () => {
+test("a log line: request id, route pattern, status, duration and caller", async () => {
   const reply = await buyer.get("/v1/purchases/ord_nothing?unknown=1", { "x-request-id": "told" });
   assert.equal(reply.status, 400);
   const line = lineOf("told");
@@ -119,7 +119,7 @@ test("a line tells the request, the route's pattern, the status, the time and wh
   assert.ok(line.ms >= 0);
 });
 
-test("every request has one line, refused ones and those to no path too", async () => {
+test("every request: one line, also refusals and unknown paths", async () => {
   const requests: [id: string, client: Client, method: string, path: string][] = [
     ["line-401", market.as(null), "GET", "/v1/products"],
     ["line-404", buyer, "GET", "/v1/nothing"],
@@ -135,7 +135,7 @@ test("every request has one line, refused ones and those to no path too", async 
   assert.equal(lineOf("line-401").caller, undefined);
 });
 
-test("health checks that succeed log nothing at info, and errors that are no Error keep their message", async () => {
+test("successful health checks: no line at info; errors of other types keep their message", async () => {
   for (const path of ["/healthz", "/readyz"]) {
     const { headers } = await market.as(null).get(path, { "x-request-id": `health${path.slice(1)}` });
     assert.ok(headers.get("x-request-id"));

@@ -62,7 +62,7 @@ const at = (pointer: string) =>
 const resolved = (schema: Json): Json => (schema.$ref ? at(schema.$ref) : schema);
 
 suite("the OpenAPI document", () => {
-  test("needs no credential, and is the committed one but for the address of the server", async () => {
+  test("needs no credential, and equals the committed one except for the server's address", async () => {
     const file = new URL("../../../../docs/openapi.gen.json", import.meta.url);
     const committed = JSON.parse(await readFile(file, "utf8"));
     assert.deepEqual(served.servers, [{ url: `${market.origin}/v1` }]);
@@ -71,7 +71,7 @@ suite("the OpenAPI document", () => {
     assert.deepEqual(anywhere, committed);
   });
 
-  test("tells every endpoint of the contract once, and nothing else", () => {
+  test("has each endpoint of the contract once, and no other", () => {
     const parts = Object.values(served.paths).flatMap((path: Json) => Object.values(path) as Json[]);
     const names = parts.flatMap(({ operationId }) => operationId ?? []);
     assert.deepEqual(names.sort(), endpoints.map(({ name }) => name).sort());
@@ -88,7 +88,7 @@ suite("the OpenAPI document", () => {
     );
   });
 
-  test("refers to nothing that it does not hold, and holds no schema that nothing refers to", () => {
+  test("has no dangling reference and no unused schema", () => {
     const used = new Set<string>();
     for (const [path, value] of walk(served)) {
       if (typeof value.$ref !== "string") continue;
@@ -100,7 +100,7 @@ suite("the OpenAPI document", () => {
     }
   });
 
-  test("has a described tag for every tag in use", () => {
+  test("has a description of each tag", () => {
     const described = new Set(
       served.tags.filter(({ description }: Json) => description).map(({ name }: Json) => name),
     );
@@ -110,7 +110,7 @@ suite("the OpenAPI document", () => {
 
 for (const endpoint of endpoints) {
   suite(`${endpoint.name} in the OpenAPI document`, () => {
-    test("has a summary, its tag, and says which permission it needs", () => {
+    test("has a summary, its tag and its permission", () => {
       const operation = operationOf(endpoint);
       assert.equal(operation.summary, endpoint.summary);
       assert.ok(endpoint.summary.length > 5);
@@ -140,7 +140,7 @@ for (const endpoint of endpoints) {
         );
     });
 
-    test("has every parameter of its path and query, each with a schema", () => {
+    test("has each parameter of path and query with a schema", () => {
       const { parameters } = operationOf(endpoint);
       const named = (place: string) =>
         parameters.filter((parameter: Json) => parameter.in === place).map(({ name }: Json) => name);
@@ -157,13 +157,13 @@ for (const endpoint of endpoints) {
 
     const { request, response } = endpoint;
     if (response.kind === "events")
-      test("has the media type of a stream, and says how to come back to it", () => {
+      test("has the media type of a stream, and how to resume it", () => {
         const { responses, parameters } = operationOf(endpoint);
         assert.deepEqual(Object.keys(responses[statusOf(endpoint)].content), ["text/event-stream"]);
         assert.ok(parameters.some((parameter: Json) => parameter.name === "Last-Event-ID"));
       });
     else if (response.kind === "file")
-      test("has the media types of the file that it answers", () => {
+      test("has the media types of the returned file", () => {
         const { content } = operationOf(endpoint).responses[statusOf(endpoint)];
         assert.deepEqual(Object.keys(content), response.types);
       });
@@ -194,7 +194,7 @@ for (const endpoint of endpoints) {
         assert.equal(304 in operation.responses, endpoint.method === "GET");
       });
 
-    test("has every error that it can answer with, under its status, with an example", () => {
+    test("has each possible error under its status, with an example", () => {
       const { responses } = operationOf(endpoint);
       for (const code of errorsOf(endpoint)) {
         const status = response.kind === "foreign" ? openAiStatusOf(code) : errorCatalogue[code].status;
@@ -212,7 +212,7 @@ for (const endpoint of endpoints) {
 
     if (request.kind === "json" || request.kind === "upload") {
       const schemaOfFields = request.kind === "json" ? request.body : request.fields;
-      test("has the schema of its body, and an example that its own schema takes as it is", () => {
+      test("has the schema of its body, with a valid example", () => {
         const { schema, example = request.example } = contentOf(endpoint);
         const fields = resolved(schema);
         const { file, ...texts } = fields.properties;
@@ -226,7 +226,7 @@ for (const endpoint of endpoints) {
         for (const name of requiredText(fields)) assert.ok(name in example, `the example lacks ${name}`);
       });
 
-      test("asks for no field that its schema does without", () => {
+      test("requires no field that the schema does not require", () => {
         const { schema } = contentOf(endpoint);
         const needed = Object.entries(schemaOfFields.shape)
           .filter(([, field]) => !field.safeParse(undefined).success)
@@ -234,7 +234,7 @@ for (const endpoint of endpoints) {
         assert.deepEqual(requiredText(resolved(schema)).sort(), needed.sort());
       });
     } else if (request.kind === "raw") {
-      test("has the media types of the file that it takes", () =>
+      test("has the media types of the accepted file", () =>
         assert.deepEqual(Object.keys(operationOf(endpoint).requestBody.content), request.types));
     } else {
       test("has no body", () => assert.equal(operationOf(endpoint).requestBody, undefined));
@@ -243,7 +243,7 @@ for (const endpoint of endpoints) {
 }
 
 for (const type of eventTypes)
-  test(`${type} is a webhook of the OpenAPI document, with its data and to whom it goes`, () => {
+  test(`${type}: a webhook of the OpenAPI document with its data and recipient`, () => {
     const { summary, security, requestBody } = served.webhooks[type].post;
     assert.match(summary, /\. Sent to /);
     assert.deepEqual(security, []);
@@ -256,16 +256,16 @@ for (const type of eventTypes)
   });
 
 for (const type of callbackTypes)
-  test(`${type} is a webhook of the OpenAPI document, with the execution that it tells of`, () => {
+  test(`${type}: a webhook of the OpenAPI document with its execution`, () => {
     const event = resolved(served.webhooks[type].post.requestBody.content["application/json"].schema);
     assert.equal(event.properties.type.const, type);
     assert.ok("outputUrl" in event.properties.data.properties.execution.properties);
   });
 
-test("the webhooks of the OpenAPI document are the types of events and of callbacks", () =>
+test("the webhooks of the OpenAPI document: the types of events and callbacks", () =>
   assert.deepEqual(Object.keys(served.webhooks), [...eventTypes, ...callbackTypes]));
 
-test("OAuth 2.0 is described with both flows, every scope and the URLs that the server's metadata names", async () => {
+test("OAuth 2.0: both flows, every scope and the URLs of the server's metadata", async () => {
   const { oauth2 } = served.components.securitySchemes;
   const metadata = (await market.as(null).get("/.well-known/oauth-authorization-server")).body;
   const { authorizationCode, clientCredentials } = oauth2.flows;
@@ -276,7 +276,7 @@ test("OAuth 2.0 is described with both flows, every scope and the URLs that the 
   assert.deepEqual(Object.keys(clientCredentials.scopes), permissions);
 });
 
-test("every response names its headers: the request id, the quota where one counts, and when to come back", () => {
+test("every response: names its headers for request id, quota and retry", () => {
   for (const endpoint of endpoints) {
     const isLimited = endpoint.base === "/v1" && endpoint.access.who !== "public";
     const { responses } = operationOf(endpoint);
@@ -292,17 +292,17 @@ test("every response names its headers: the request id, the quota where one coun
   }
 });
 
-test("the document has the version of the package", async () => {
+test("the document's version: that of the package", async () => {
   const manifest = await readFile(new URL("../../../package.json", import.meta.url), "utf8");
   assert.equal(served.info.version, JSON.parse(manifest).version);
 });
 
-test("everything below /openai is in OpenAI's words, and nothing else is", () => {
+test("below /openai: OpenAI's error format, and nowhere else", () => {
   for (const { path, response, name } of endpoints)
     assert.equal(response.kind === "foreign", path.startsWith("/openai/"), name);
 });
 
-test("every error code has a status of its own class and a message that is a sentence", () => {
+test("every error code: its own status class and a message that is a sentence", () => {
   for (const code of errorCodes) {
     const { status, message } = errorCatalogue[code];
     assert.ok(status >= 400 && status < 600, code);

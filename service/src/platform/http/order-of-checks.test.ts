@@ -20,7 +20,7 @@ after(() => market.close());
 const tooLarge = "x".repeat(1024 * 1024 + 1);
 const asJson = { "content-type": "application/json" };
 
-test("401 comes before everything: path, method, permission, size, media type and body", async () => {
+test("401: before path, method, permission, size, media type and body", async () => {
   const nobody = market.as(null);
   const wrong = { body: tooLarge, headers: { "content-type": "text/plain" } };
   for (const [method, path] of [
@@ -33,13 +33,13 @@ test("401 comes before everything: path, method, permission, size, media type an
   }
 });
 
-test("404 of a path and 405 come before the permission", async () => {
+test("404 of a path and 405: before the permission", async () => {
   assertError(await reader.get("/v1/nothing"), 404, "NOT_FOUND");
   assertError(await reader.post("/v1/products/a/b/c", {}), 404, "NOT_FOUND");
   assertError(await reader.request("PUT", "/v1/purchases"), 405, "METHOD_NOT_ALLOWED");
 });
 
-test("405 names the methods that the path takes, in Allow and in details", async () => {
+test("405: names the allowed methods in Allow and details", async () => {
   for (const [path, allow] of [
     ["/v1/products", "GET, HEAD, POST"],
     [`/v1/products/${productId}`, "GET, HEAD, PATCH, DELETE"],
@@ -55,7 +55,7 @@ test("405 names the methods that the path takes, in Allow and in details", async
   }
 });
 
-test("403 of a missing permission names it, and comes before 413, 415, 400 and 404", async () => {
+test("403 of a permission: names it, and comes before 413, 415, 400 and 404", async () => {
   for (const [body, headers] of [
     [tooLarge, asJson],
     ["<xml/>", { "content-type": "application/xml" }],
@@ -72,7 +72,7 @@ test("403 of a missing permission names it, and comes before 413, 415, 400 and 4
   assertError(await reader.get("/v1/purchases?unknown=1"), 403, "UNAUTHORIZED");
 });
 
-test("413 comes before 415, and 415 before 400", async () => {
+test("413 before 415, 415 before 400", async () => {
   const asText = { "content-type": "text/plain" };
   const path = "/v1/products";
   assertError(
@@ -87,7 +87,7 @@ test("413 comes before 415, and 415 before 400", async () => {
   );
 });
 
-test("a bad request is told before the object is looked for", async () => {
+test("400: before the object is read", async () => {
   assertError(
     await seller.patch("/v1/products/prod_nothing", { price: -1 }),
     400,
@@ -102,21 +102,21 @@ test("a bad request is told before the object is looked for", async () => {
   );
 });
 
-test("404 of the object comes before 403 of its owner, and hides what the caller cannot see", async () => {
+test("404 of the object: before 403, and hides invisible objects", async () => {
   const draft = await createDraft(seller);
   assertError(await stranger.patch(`/v1/products/${draft}`, { price: 2 }), 404, "PRODUCT_NOT_FOUND");
   assertError(await stranger.delete(`/v1/products/${draft}`), 404, "PRODUCT_NOT_FOUND");
   assertError(await stranger.patch(`/v1/products/${productId}`, { price: 2 }), 403, "UNAUTHORIZED");
 });
 
-test("403 of the owner comes before 409 of the state and 422 of a rule", async () => {
+test("403 of the owner: before 409 and 422", async () => {
   assertError(await stranger.post(`/v1/products/${productId}/publish`), 403, "UNAUTHORIZED");
   assertError(await seller.post(`/v1/products/${productId}/publish`), 409, "INVALID_STATE");
   assertError(await stranger.patch(`/v1/products/${productId}`, { version: "0.0.1" }), 403, "UNAUTHORIZED");
   assertError(await seller.patch(`/v1/products/${productId}`, { version: "0.0.1" }), 422, "VALIDATION_ERROR");
 });
 
-test("an id of any shape that names nothing is 404 with the code of its noun", async () => {
+test("an id of any form without an object: 404 with the noun's code", async () => {
   for (const id of ["x", "1", productId.replace("prod", "ord"), "prod_", "..;", "%F0%9F%8C%B8"]) {
     assertError(await seller.get(`/v1/products/${id}`), 404, "PRODUCT_NOT_FOUND");
     assertError(await seller.get(`/v1/products/${id}/reviews`), 404, "PRODUCT_NOT_FOUND");
@@ -130,7 +130,7 @@ test("an id of any shape that names nothing is 404 with the code of its noun", a
   }
 });
 
-test("somebody else's order, event, execution and key are 404, never 403", async () => {
+test("another account's order, event, execution or key: 404, never 403", async () => {
   const buyer = await market.createUser();
   const orderId = await buyProduct(buyer, productId);
   const wish = { productId, apiKeyId: "sandbox", variables: { topic: "rain" } };
@@ -152,7 +152,7 @@ test("somebody else's order, event, execution and key are 404, never 403", async
   assertError(await stranger.post(`${keyPath}/verify`), 404, "PROVIDER_KEY_NOT_FOUND");
 });
 
-test("what is published again can be bought, so none of the refusals above left a lock or a mark", async () => {
+test("afterwards: a published product can be bought, so no refusal left a lock", async () => {
   assert.equal((await seller.post("/v1/products", haiku)).status, 201);
   assert.equal((await seller.get(`/v1/products/${productId}`)).body.data.status, "published");
 });

@@ -30,7 +30,7 @@ function ask(market: Market, path: string, headers: Record<string, string>, body
 
 const TEST_PAGES = ["/dev/mail", "/dev/hooks", "/dev/hooks/mine", "/dev/payments"];
 
-suite("a service with a public address behind a proxy that says nothing of itself", () => {
+suite("a public address behind a proxy without forwarding headers", () => {
   let market: Market;
   let token: string;
   before(async () => {
@@ -40,7 +40,7 @@ suite("a service with a public address behind a proxy that says nothing of itsel
   after(() => market.close());
   const asLocal = (path: string, headers = {}) => ask(market, path, { host: "127.0.0.1:4000", ...headers });
 
-  test("shows its test pages to nobody by a loopback name", async () => {
+  test("test pages by a loopback name: refused", async () => {
     for (const path of TEST_PAGES) {
       assert.equal((await asLocal(path)).status, 404, path);
       assert.equal((await ask(market, path, { host: "stoa.example" })).status, 404, path);
@@ -49,7 +49,7 @@ suite("a service with a public address behind a proxy that says nothing of itsel
     }
   });
 
-  test("shows them to a program that has the token, and to a browser that brought it once", async () => {
+  test("test pages: for a program with the token, and a browser that sent it once", async () => {
     const headers = { host: "stoa.example", accept: "application/json" };
     assert.equal((await ask(market, `/dev/mail?token=${token}`, headers)).status, 200);
     assert.equal(
@@ -68,20 +68,20 @@ suite("a service with a public address behind a proxy that says nothing of itsel
     for (const path of TEST_PAGES) assert.ok((await ask(market, path, later)).status < 400, path);
   });
 
-  test("shows its metrics to the token alone", async () => {
+  test("metrics: with the token only", async () => {
     assert.equal((await asLocal("/metrics")).status, 404);
     assert.equal((await asLocal("/metrics", { authorization: "Bearer a-toke" })).status, 404);
     assert.equal((await asLocal("/metrics", { authorization: "Bearer a-token" })).status, 200);
   });
 
-  test("tells browsers to come by HTTPS alone, with every answer", async () => {
+  test("every answer: has Strict-Transport-Security", async () => {
     for (const path of ["/healthz", "/v1/products", "/docs", "/auth/sign-in", "/nowhere", "/oauth/jwks"]) {
       const { headers } = await ask(market, path, { host: "stoa.example" });
       assert.equal(headers["strict-transport-security"], "max-age=31536000", path);
     }
   });
 
-  test("shows metrics to nobody where there is no token", async () => {
+  test("metrics without a configured token: refused", async () => {
     const other = await openMarket({ config: { publicUrl: "https://stoa.example" } });
     const { status } = await ask(other, "/metrics", { host: "127.0.0.1:4000" });
     await other.close();
@@ -124,7 +124,7 @@ suite("a test service at a plain HTTP address of the network", () => {
     return kept(verified);
   }
 
-  test("sends buyers to the bank at its own address, and shows the bank's desk to nobody without the token", async () => {
+  test("buyers: are sent to the bank at its own address; the bank's desk needs the token", async () => {
     const [maker, buyer] = [await market.createUser(), await market.createUser()];
     const wish = { productId: await createProduct(maker), paymentMethodId: "pm_test_requires_action" };
     const { url } = (await buyer.post("/v1/purchases", wish)).body.data.nextAction;
@@ -136,7 +136,7 @@ suite("a test service at a plain HTTP address of the network", () => {
     assert.equal((await asBrowser("/dev/payments")).status, 404);
   });
 
-  test("signs people in by cookies that a browser keeps", async () => {
+  test("sign-in: uses cookies that browsers store without HTTPS", async () => {
     const cookie = await signIn();
     assert.match(cookie, /\bstoa-session=\S+/);
     const page = await asBrowser("/auth/signed-in", { cookie });
@@ -146,13 +146,13 @@ suite("a test service at a plain HTTP address of the network", () => {
     assert.match(kept(out), /stoa-session=(;|$)/);
   });
 
-  test("knows a visitor again", async () => {
+  test("a visitor: recognized again", async () => {
     const cookie = kept(await asBrowser("/auth/sign-in", { accept: "text/html" }));
     assert.match(cookie, /\bstoa-guest=/);
     assert.equal((await asBrowser("/v1/products", { cookie })).status, 200);
   });
 
-  test("leads an OAuth client's user to consent", async () => {
+  test("an OAuth flow: reaches the consent page", async () => {
     const seller = await market.createUser();
     const { id, redirectUri } = await createOAuthClient(market, seller);
     const cookie = await signIn();
@@ -181,12 +181,12 @@ suite("a test service at a plain HTTP address of the network", () => {
     assert.fail(`no consent page, the last address is ${at}`);
   });
 
-  test("says on its sign-in page, and in its log, that others on the network can read along", async () => {
+  test("the sign-in page and the log warn that others on the network can read along", async () => {
     assert.match((await asBrowser("/auth/sign-in")).text, /over plain HTTP/);
     assert.match(market.logs.join(""), /sign-in uses plain HTTP/);
   });
 
-  test("names the right address in the place of the form at any other, and logs it once", async () => {
+  test("another address: a page with the right one instead of the form, and one log line", async () => {
     for (const path of ["/auth/sign-in", "/auth/verify", "/auth/signed-in"]) {
       const { status, text } = await ask(market, path, { host: "192.168.1.5:4000", accept: "text/html" });
       assert.equal(status, 400, path);
@@ -197,12 +197,12 @@ suite("a test service at a plain HTTP address of the network", () => {
     assert.equal(logged.length, 1);
   });
 
-  test("lets a proxy ask by any name", async () => {
+  test("a proxy: may use any host name", async () => {
     const headers = { host: "app:4000", "x-forwarded-for": "192.168.1.7" };
     assert.equal((await ask(market, "/auth/sign-in", headers)).status, 200);
   });
 
-  test("does not tell browsers to come by HTTPS", async () => {
+  test("answers: no Strict-Transport-Security", async () => {
     assert.equal((await asBrowser("/healthz")).headers["strict-transport-security"], undefined);
   });
 });
@@ -226,7 +226,7 @@ suite("a service without a public address", () => {
     });
 });
 
-suite("an answer that may show a secret is stored by no cache", () => {
+suite("answers that may contain a secret: Cache-Control no-store", () => {
   let market: Market;
   let member: Client;
   let session: Client;
@@ -246,7 +246,7 @@ suite("an answer that may show a secret is stored by no cache", () => {
     return [...Object.keys(properties), ...Object.values(schema).flatMap(namesIn)];
   }
 
-  test("every endpoint whose answer has a field of a secret's name is one of them", () => {
+  test("every endpoint with a secret field in its answer: listed here", () => {
     const odd = endpoints.filter((endpoint) => {
       // The key of a group of sales is no secret.
       if (showing.includes(endpoint) || endpoint.tag === "analytics") return false;

@@ -71,7 +71,7 @@ suite("the quota of a plan", () => {
     market = await open();
   });
 
-  test("is told in headers that count down, and its refusal says when to come back", async () => {
+  test("headers count down; a refusal has Retry-After", async () => {
     const free = await market.createUser();
     const start = market.clock.now;
     const replies = await getTimes(free, 4);
@@ -92,7 +92,7 @@ suite("the quota of a plan", () => {
     });
   });
 
-  test("is whole again when its window has ended, which the next request begins anew", async () => {
+  test("restored when its window ends; the next request starts a new one", async () => {
     const free = await market.createUser();
     await getTimes(free, 5);
     market.clock.forward(3_599_999);
@@ -107,14 +107,14 @@ suite("the quota of a plan", () => {
     });
   });
 
-  test("rounds X-RateLimit-Reset up to whole seconds", async () => {
+  test("X-RateLimit-Reset: rounded up to seconds", async () => {
     const free = await market.createUser();
     market.clock.forward(1);
     const reply = await free.get(path);
     assert.equal(told(reply).reset, Math.floor(market.clock.now.getTime() / 1000) + 3_601);
   });
 
-  test("holds in all windows at once, and the headers tell the one with the smallest remaining share", async () => {
+  test("several windows: all apply, headers show the one with the smallest remaining share", async () => {
     const pro = await market.createUser({ plan: "pro" });
     const limits = (await getTimes(pro, 4)).map((reply) => told(reply).limit);
     assert.deepEqual(limits, [4, 4, 4, 4]);
@@ -131,7 +131,7 @@ suite("the quota of a plan", () => {
     assertLimited(await pro.get(path), 3_540);
   });
 
-  test("tells, of several full windows, the one that ends last", async () => {
+  test("several full windows: headers show the one that ends last", async () => {
     const pro = await market.createUser({ plan: "pro" });
     await getTimes(pro, 3);
     market.clock.forward(60_000);
@@ -141,7 +141,7 @@ suite("the quota of a plan", () => {
     assert.equal(told(refused).limit, 7);
   });
 
-  test("charges a refused request to no window", async () => {
+  test("a refused request: counts in no window", async () => {
     const pro = await market.createUser({ plan: "pro" });
     await getTimes(pro, 9);
     market.clock.forward(60_000);
@@ -153,7 +153,7 @@ suite("the quota of a plan", () => {
     );
   });
 
-  test("is told in the IETF's fields too", async () => {
+  test("the IETF's RateLimit fields", async () => {
     const pro = await market.createUser({ plan: "pro" });
     const { headers } = await pro.get(path);
     assert.equal(headers.get("ratelimit-policy"), '"minute";q=4;w=60, "hour";q=7;w=3600');
@@ -162,7 +162,7 @@ suite("the quota of a plan", () => {
     assert.equal((await pro.get(path)).headers.get("ratelimit"), '"minute";r=2;t=40');
   });
 
-  test("is shared by all keys of an account, and its sessions have an allowance of their own", async () => {
+  test("shared by the keys of an account; sessions have their own", async () => {
     const one = await market.createUser();
     const { key } = await createKeyAsOperator(market.service.ctx, {
       userId: one.userId,
@@ -179,7 +179,7 @@ suite("the quota of a plan", () => {
     assert.deepEqual([told(await second.get(path)).limit, (await second.get(path)).status], [6, 429]);
   });
 
-  test("gives way to the account's own numbers", async () => {
+  test("replaced by the account's own quota", async () => {
     const user = await market.createUser({ plan: "enterprise" });
     const own = JSON.stringify([quota(2, 30)]);
     await market.query("update users set quota = $2 where id = $1", [user.userId, own]);
@@ -187,7 +187,7 @@ suite("the quota of a plan", () => {
     assert.deepEqual(statuses, [200, 200, 429]);
   });
 
-  test("is charged for every authenticated request, refused in whichever way, and told there", async () => {
+  test("counts every authenticated request, refused ones too, with headers", async () => {
     const seller = await market.createUser({ plan: "business" });
     const productId = await createProduct(seller);
     const reader = await market.createUser({ plan: "business", permissions: ["products:read"] });
@@ -207,7 +207,7 @@ suite("the quota of a plan", () => {
     );
   });
 
-  test("comes after 401, and before 404, 405 and 403", async () => {
+  test("checked after 401, and before 404, 405 and 403", async () => {
     const reader = await market.createUser({ permissions: ["products:read"] });
     await getTimes(reader, 4);
     for (const [method, at] of [
@@ -220,7 +220,7 @@ suite("the quota of a plan", () => {
     assertError(await market.as(null).get("/v1/nothing"), 401, "INVALID_API_KEY");
   });
 
-  test("may be read by pages of other origins", async () => {
+  test("its headers: readable from other origins", async () => {
     const user = await market.createUser();
     const { headers } = await user.get(path, { origin: "https://app.example" });
     const exposed = headers.get("access-control-expose-headers")!.toLowerCase().split(", ");
@@ -229,7 +229,7 @@ suite("the quota of a plan", () => {
     assert.ok(exposed.includes("retry-after") && exposed.includes("ratelimit-policy"));
   });
 
-  test("is exact for requests that come at once", async () => {
+  test("parallel requests: exact", async () => {
     const free = await market.createUser();
     const replies = await Promise.all(Array.from({ length: 20 }, () => free.get(path)));
     assert.equal(replies.filter(({ status }) => status === 200).length, 4);
@@ -247,7 +247,7 @@ suite("visitors without an account", () => {
     return market.as(null).get(path, { cookie: `${name}=${value}`, ...from(ip) });
   };
 
-  test("are limited by address, however many cookies they take", async () => {
+  test("limited by address, with any number of cookies", async () => {
     const replies = [];
     for (let times = 0; times < 4; times++) replies.push(await visit("203.0.113.1"));
     assert.deepEqual(
@@ -262,7 +262,7 @@ suite("visitors without an account", () => {
     assert.equal((await visit("203.0.113.2")).status, 200);
   });
 
-  test("share an allowance within an IPv6 /64", async () => {
+  test("an IPv6 /64: one quota", async () => {
     for (const host of ["1", "2", "3"]) assert.equal((await visit(`2001:db8::${host}`)).status, 200);
     assert.equal((await visit("2001:db8::ffff")).status, 429);
     assert.equal((await visit("2001:db8:0:1::1")).status, 200);
@@ -274,7 +274,7 @@ suite("wrong credentials", () => {
   const failFrom = (market: Market, ip: string, times = 1) =>
     Promise.all(Array.from({ length: times }, () => market.as(wrong()).get(path, { "x-forwarded-for": ip })));
 
-  test("are 429 after the allowed number from an address; a right one from there still enters", async () => {
+  test("over the limit from an address: 429; a right one still passes", async () => {
     const market = await open();
     const user = await market.createUser({ plan: "business" });
     const session = await market.createSession(user.userId);
@@ -292,14 +292,14 @@ suite("wrong credentials", () => {
     assertError(await market.as(wrong()).get(path), 401, "INVALID_API_KEY");
   });
 
-  test("on /v1 keep nobody from signing in", async () => {
+  test("on /v1: sign-in still works", async () => {
     const market = await open();
     await failFrom(market, "203.0.113.1", 30);
     const login = { email: "ada@example.com", password: "correct horse battery" };
     assertError(await market.as(null).post("/api/auth/login", login), 401, "INVALID_CREDENTIALS");
   });
 
-  test("at sign-in bar it for their address, and keep no key from working", async () => {
+  test("at sign-in: blocked for their address; API keys still work", async () => {
     const market = await open();
     const user = await market.createUser({ plan: "business" });
     const signIn = (token: string) => market.as(null).post("/api/auth/verify", { token });
@@ -313,7 +313,7 @@ suite("wrong credentials", () => {
     assert.equal((await user.get(path)).status, 200);
   });
 
-  test("count in every place where a credential may stand, and a missing one does not", async () => {
+  test("counted wherever a credential may be sent; a missing one does not count", async () => {
     const market = await open();
     const nobody = market.as(null);
     for (let times = 0; times < 10; times++) assertError(await nobody.get(path), 401, "INVALID_API_KEY");
@@ -325,27 +325,27 @@ suite("wrong credentials", () => {
     assertError(await market.as(wrong()).get(path), 429, "RATE_LIMIT_EXCEEDED");
   });
 
-  test("that come at once are told apart from the right one only as often as is allowed", async () => {
+  test("parallel guesses: at most the allowed number is distinguishable from the right one", async () => {
     const market = await open();
     const statuses = (await failFrom(market, "203.0.113.1", 30)).map(({ status }) => status);
     assert.equal(statuses.filter((status) => status === 401).length, 5);
   });
 
-  test("count by the connection's address while no proxy is trusted, whatever X-Forwarded-For says", async () => {
+  test("no trusted proxy: counted by the connection's address, X-Forwarded-For is ignored", async () => {
     const market = await open();
     for (let host = 1; host <= 5; host++) await failFrom(market, `203.0.113.${host}`);
     const [refused] = await failFrom(market, "203.0.113.99");
     assertError(refused!, 429, "RATE_LIMIT_EXCEEDED");
   });
 
-  test("count by what a trusted proxy says, and not by what a client says to the proxy", async () => {
+  test("a trusted proxy: counted by the address it adds, not by the client's header", async () => {
     const market = await open({ config: { trustProxy: ["127.0.0.1"] } });
     for (let host = 1; host <= 5; host++) await failFrom(market, `198.51.100.${host}, 203.0.113.1`);
     assertError((await failFrom(market, "203.0.113.1"))[0]!, 429, "RATE_LIMIT_EXCEEDED");
     assertError((await failFrom(market, "203.0.113.2"))[0]!, 401, "INVALID_API_KEY");
   });
 
-  test("count for a whole IPv6 /64", async () => {
+  test("an IPv6 /64: one counter", async () => {
     const market = await open({ config: { trustProxy: ["127.0.0.1"] } });
     for (let host = 1; host <= 5; host++) await failFrom(market, `2001:db8::${host}`);
     assertError((await failFrom(market, "2001:db8::dead:beef"))[0]!, 429, "RATE_LIMIT_EXCEEDED");
@@ -367,7 +367,7 @@ suite("wrong passwords and sign-in tokens", () => {
     response: one(z.object({})),
   });
 
-  test("count against their address as wrong keys do, and a code that is still to be given does not", async () => {
+  test("counted by address like wrong keys; a missing second-factor code is not", async () => {
     const market = await open();
     const { ctx } = market.service;
     const limits = createRateLimits({
@@ -409,7 +409,7 @@ suite("wrong passwords and sign-in tokens", () => {
 const nobody = async () => null;
 
 suite("two services on one Redis", { skip: whyNoRedis }, () => {
-  test("limit an account and an address together, to the request", async () => {
+  test("an account and an address: one limit together", async () => {
     const redis = await startRedis();
     const config = { redisUrl: redis.url, environment: "test" as const };
     const [one, other] = [await open({ config }), await open({ config })];

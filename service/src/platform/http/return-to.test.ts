@@ -54,17 +54,17 @@ const HOSTILE = [
   "/\r\nset-cookie: a=b",
 ];
 
-suite("after sign-in", () => {
-  test("nobody is led to another site, however it is spelled", () => {
+suite("returnTo after sign-in", () => {
+  test("another site in any spelling: ignored", () => {
     for (const value of HOSTILE) assert.equal(safeReturnTo(value), FALLBACK, JSON.stringify(value));
   });
 
-  test("what is no text leads to the page that tells who is signed in", () => {
+  test("no text: the page of the signed-in account", () => {
     for (const value of [undefined, null, 7, ["/docs"], { path: "/docs" }, true])
       assert.equal(safeReturnTo(value), FALLBACK);
   });
 
-  test("a path of ours is kept with its query and fragment", () => {
+  test("an own path: with query and fragment", () => {
     for (const path of [
       "/",
       "/docs",
@@ -76,16 +76,16 @@ suite("after sign-in", () => {
       assert.equal(safeReturnTo(path), path);
   });
 
-  test("other letters are kept as a browser would send them", () => {
+  test("other letters: encoded as a browser sends them", () => {
     assert.equal(safeReturnTo("/suche?q=größe ja"), "/suche?q=gr%C3%B6%C3%9Fe%20ja");
   });
 
-  test("an address too long for a cookie is left", () => {
+  test("too long for a cookie: ignored", () => {
     assert.equal(safeReturnTo(`/${"a".repeat(2_000)}`), FALLBACK);
     assert.equal(safeReturnTo(`/${"ö".repeat(700)}`), FALLBACK);
   });
 
-  test("anything that is made of the pieces of an address stays here", () => {
+  test("random pieces of URLs: always an own path", () => {
     const piece = fc.constantFrom(
       ..."/ // \\ . .. %2e %2E %2f %5c %00 %09 @ : ? # & ; evil.example localhost:4000 http: https: javascript: user:pw@ [::1] a".split(
         " ",
@@ -113,7 +113,7 @@ suite("after sign-in", () => {
     );
   });
 
-  test("any text at all stays here", () => {
+  test("random text: always an own path", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: "binary" }), fc.webUrl(), fc.webPath()), (text) => {
         mustStayHere(text);

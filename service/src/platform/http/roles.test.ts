@@ -172,7 +172,7 @@ function refusalOf(caller: Caller, access: Access): { required: string | undefin
   }
 }
 
-suite("role matrix over HTTP: without a credential 401, a refused caller 403, an allowed caller is let in", () => {
+suite("role matrix over HTTP: without a credential 401, a refused caller 403, an allowed caller passes", () => {
   const headersOf = new Map<Knocker, Promise<Record<string, string>>>();
   async function knockAs(endpoint: Endpoint, knocker: Knocker): Promise<void> {
     const headers = headersOf.get(knocker) ?? knocker.headers();
@@ -195,7 +195,7 @@ suite("role matrix over HTTP: without a credential 401, a refused caller 403, an
   }
 });
 
-test("where nobody is asked, nobody is refused for who they are", async () => {
+test("public endpoints: every caller passes", async () => {
   for (const endpoint of endpoints.filter(({ access }) => access.who === "public"))
     assertVerdict(endpoint, nobody, await knock(endpoint, {}));
 });
@@ -205,7 +205,7 @@ suite("deny by default", () => {
   const held: readonly (string | undefined)[] = [undefined, ...rolePermissions.admin];
 
   for (const endpoint of endpoints) {
-    test(`${endpoint.name} has a rule`, () => {
+    test(`${endpoint.name}: has a rule`, () => {
       const { access, base } = endpoint;
       assert.ok(KINDS.includes(access.who));
       const isForAll = base === "/api/auth" || endpoint.name === "webhooks.egress";
@@ -216,7 +216,7 @@ suite("deny by default", () => {
     });
   }
 
-  test("visitors may read the shop window and nothing else", () => {
+  test("visitors: read public lists and products only", () => {
     const open = endpoints.filter(({ access }) => access.who === "visitor");
     assert.deepEqual(open.map(({ method, path }) => `${method} ${path}`).sort(), [
       "GET /categories",
@@ -228,14 +228,14 @@ suite("deny by default", () => {
     ]);
   });
 
-  test("keys and tokens manage no account, no session and no marketplace", () => {
+  test("keys and tokens: no access to accounts, sessions and administration", () => {
     const forPeople =
       /^\/(admin|api-keys|oauth-clients|account\/(sessions|two-factor|grants|password))(\/|$)/;
     for (const { name, path, access } of endpoints.filter(({ path }) => forPeople.test(path)))
       assert.ok(access.who === "session" || access.who === "admin", `${name} (${path})`);
   });
 
-  test("every path below /v1 is in the contract, or open for a reason", () => {
+  test("each path below /v1: in the contract, or listed as public with a reason", () => {
     const open = [
       "GET /v1/openapi.json",
       // Signed links: the signature stands for the buyer.
@@ -275,7 +275,7 @@ function routesOf(drawing: string): string[] {
   });
 }
 
-suite("the judge of a caller", () => {
+suite("authorization of a caller", () => {
   const known = { userId: "u", plan: "free", quota: null } as const;
   const key = { ...known, kind: "key", keyId: "k" } as const;
   const token = { ...known, kind: "token", grantId: null } as const;
@@ -296,7 +296,7 @@ suite("the judge of a caller", () => {
     }
   };
 
-  test("asks for the role beside the permission, of keys, tokens and sessions alike", () => {
+  test("keys, tokens and sessions: need the role besides the permission", () => {
     const access = { who: "member", permission: "analytics:read", rolePermission: "read:analytics" } as const;
     const granted = new Set<Permission>(["analytics:read"]);
     const verdicts = roles.map((role) => [
@@ -314,7 +314,7 @@ suite("the judge of a caller", () => {
     assert.equal(required({ ...key, role: "seller", permissions: without }, access), "analytics:read");
   });
 
-  test("asks for the role on a path for sessions too", () => {
+  test("a path with a role: sessions need it too", () => {
     const access = { who: "session", rolePermission: "manage:products" } as const;
     assert.deepEqual(
       roles.map((role) => required({ ...session, role }, access)),
@@ -322,7 +322,7 @@ suite("the judge of a caller", () => {
     );
   });
 
-  test("gives a token exactly what a key with the same permissions gets, at every endpoint", () => {
+  test("a token: exactly the access of a key with the same permissions, at every endpoint", () => {
     for (const role of roles) {
       for (const permission of permissions) {
         const granted = { role, permissions: new Set([permission]) };
@@ -336,7 +336,7 @@ suite("the judge of a caller", () => {
     }
   });
 
-  test("lets no kind of caller in where the kind of door is not known", () => {
+  test("an unknown kind of endpoint: every caller is refused", () => {
     const access = { who: "somebody" } as unknown as Access;
     const granted = new Set(permissions);
     for (const caller of [
@@ -349,7 +349,7 @@ suite("the judge of a caller", () => {
   });
 });
 
-suite("what belongs to one seller", () => {
+suite("objects of one seller", () => {
   let owner: Client;
   let buyer: Client;
   /** Something of theirs for every parameter that a path has. */
@@ -464,7 +464,7 @@ suite("what belongs to one seller", () => {
   };
 
   for (const [name, stranger] of Object.entries(strangers)) {
-    test(`stays out of reach for ${name}, on every endpoint`, async () => {
+    test(`${name}: no access at any endpoint`, async () => {
       const client = await stranger();
       for (const endpoint of withParameters) {
         for (const path of pathsOf(endpoint)) {
@@ -478,7 +478,7 @@ suite("what belongs to one seller", () => {
     });
   }
 
-  test("is an administrator's to change where it is a product, to decide where it is a refund, and else nobody's", async () => {
+  test("an administrator: may change products and decide refunds, nothing else", async () => {
     const admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
       secondFactor: true,
     });

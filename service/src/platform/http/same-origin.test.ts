@@ -43,8 +43,8 @@ async function verdicts(ways: Record<string, Record<string, string>>) {
   return made;
 }
 
-suite("a change with the cookie of a session (CSRF)", () => {
-  test("is taken from a page of our own, and from no other, as the browser tells it", async () => {
+suite("a change with a session cookie (CSRF)", () => {
+  test("Sec-Fetch-Site: same-origin passes, any other value is refused", async () => {
     const made = await verdicts({
       own: { "sec-fetch-site": "same-origin" },
       "a page of another site": { "sec-fetch-site": "cross-site" },
@@ -56,7 +56,7 @@ suite("a change with the cookie of a session (CSRF)", () => {
     assert.deepEqual(made, ["own"]);
   });
 
-  test("is judged by Origin where the browser tells no more, letter by letter", async () => {
+  test("no Sec-Fetch-Site: Origin must match exactly", async () => {
     const { protocol, hostname, port } = new URL(market.origin);
     const made = await verdicts({
       own: { origin: market.origin },
@@ -71,31 +71,31 @@ suite("a change with the cookie of a session (CSRF)", () => {
     assert.deepEqual(made, ["own"]);
   });
 
-  test("is judged by Sec-Fetch-Site alone where there are both: a page cannot write that header", async () => {
+  test("both headers: Sec-Fetch-Site decides, since a page cannot set it", async () => {
     const made = await verdicts({
       lying: { "sec-fetch-site": "cross-site", origin: market.origin, "x-requested-with": "XMLHttpRequest" },
     });
     assert.deepEqual(made, []);
   });
 
-  test("needs a header that no form can send where the browser tells nothing", async () => {
+  test("neither header: requires a header that no form can send", async () => {
     const made = await verdicts({ bare: {}, asked: { "x-requested-with": "fetch" } });
     assert.deepEqual(made, ["asked"]);
   });
 
   for (const endpoint of endpoints.filter(({ method, base }) => method !== "GET" && base === "/v1")) {
-    test(`is refused from elsewhere on ${endpoint.name}`, async () => {
+    test(`from another site: refused on ${endpoint.name}`, async () => {
       assertForeign(await call(endpoint, { cookie, "sec-fetch-site": "cross-site" }));
       assertForeign(await call(endpoint, { cookie, origin: "https://evil.example" }));
       assertForeign(await call(endpoint, { cookie }));
     });
   }
 
-  test("is refused before its path is told to exist", async () => {
+  test("refused before the path is checked", async () => {
     assertForeign(await browser().post("/v1/nothing", {}, { cookie }));
   });
 
-  test("tells a stranger's page nothing about a cookie that is worth nothing: 401, not 403", async () => {
+  test("an invalid cookie: 401, not 403, so another site learns nothing", async () => {
     const reply = await change({ cookie: `${SESSION_COOKIE}=x.y.z`, "sec-fetch-site": "cross-site" });
     assertError(reply, 401, "INVALID_API_KEY");
   });
@@ -104,12 +104,12 @@ suite("a change with the cookie of a session (CSRF)", () => {
 const call = ({ method, base, path }: Endpoint, headers: Record<string, string>) =>
   browser().request(method, base + path.replace(/:\w+/g, "nothing"), { headers });
 
-test("reading with the cookie is free from anywhere: links into our pages must work", async () => {
+test("reads: allowed from anywhere, so that links work", async () => {
   for (const site of ["cross-site", "same-site", "none"])
     assert.equal((await browser().get("/v1/account", { cookie, "sec-fetch-site": site })).status, 200);
 });
 
-test("what a page must know to send it needs no proof: keys and session tokens in the header", async () => {
+test("keys and session tokens in the header: no check", async () => {
   const foreign = { "sec-fetch-site": "cross-site", origin: "https://app.example" };
   for (const credential of [member.key, session.key]) {
     const reply = await change({ authorization: `Bearer ${credential}`, ...foreign });
@@ -119,18 +119,18 @@ test("what a page must know to send it needs no proof: keys and session tokens i
   assert.equal(reply.status, 201, reply.text);
 });
 
-suite("signing in (login CSRF)", () => {
+suite("sign-in (login CSRF)", () => {
   const atSignIn = endpoints.filter(({ base }) => base === "/api/auth");
 
   for (const endpoint of atSignIn) {
-    test(`is refused when another site asks for it: ${endpoint.name}`, async () => {
+    test(`from another site: refused at ${endpoint.name}`, async () => {
       assertForeign(await call(endpoint, { "sec-fetch-site": "cross-site" }));
       assertForeign(await call(endpoint, { "sec-fetch-site": "same-site" }));
       assertForeign(await call(endpoint, { origin: "https://evil.example" }));
       assertForeign(await call(endpoint, { origin: "null" }));
     });
 
-    test(`is open to our own pages and to programs: ${endpoint.name}`, async () => {
+    test(`from own pages and programs: allowed at ${endpoint.name}`, async () => {
       const own: Record<string, string>[] = [
         { "sec-fetch-site": "same-origin" },
         { origin: market.origin },

@@ -247,14 +247,14 @@ function assertAbsent(text: string, where: string): void {
       assert.ok(!low.includes(spelling.toLowerCase()), `${what} is in ${where}`);
 }
 
-suite("after everything with which one comes in was made and used, no usable secret", () => {
-  test("is left out of this test by accident: each is one", () => {
+suite("after creating and using each kind of credential, no usable one", () => {
+  test("is missing in this test", () => {
     assert.ok(Object.keys(secrets).length >= 40);
     for (const [what, secret] of Object.entries(secrets))
       assert.ok(secret.length >= 11 || what === "GitHub's token", `${what}: ${secret}`);
   });
 
-  test("is in a dump of the database, its queue included", async () => {
+  test("is in a dump of the database, including its queue", async () => {
     const dump = await dumpDatabase(market);
     for (const sign of ["session.started", "oauth_grant.given", "api_key.rotated", "send-mail", "mailId"])
       assert.ok(dump.includes(sign), `the dump tells of ${sign}`);
@@ -262,7 +262,7 @@ suite("after everything with which one comes in was made and used, no usable sec
     assert.doesNotMatch(dump, /"(d|p|q|dp|dq|qi)": ?"/, "no private key");
   });
 
-  test("is in the logs, at their most talkative", () => {
+  test("is in the log at its most verbose level", () => {
     const log = logs.join("\n");
     for (const path of ["/api/auth/verify", "/v1/api-keys", "/oauth/token", "/v1/account/two-factor"])
       assert.ok(log.includes(path), `the log tells of ${path}`);

@@ -11,7 +11,7 @@ before(async () => {
 });
 after(() => market.close());
 
-test("a prompt is bought and run with three requests", async () => {
+test("three requests: a prompt is bought and run", async () => {
   const productId = await createProduct(seller);
   const buyer = await market.createUser();
   const list = await buyer.get("/v1/products?search=haiku");
@@ -26,7 +26,7 @@ test("a prompt is bought and run with three requests", async () => {
   assert.equal(run.body.data.output, "[sandbox] Write a haiku about autumn in English.", run.text);
 });
 
-test("a path that does not exist is 401 without a key and 404 with one", async () => {
+test("an unknown path: 401 without a key, 404 with one", async () => {
   assertError(await market.as(null).get("/v1/nothing"), 401, "INVALID_API_KEY");
   assertError(await seller.get("/v1/nothing"), 404, "NOT_FOUND");
 });

@@ -49,7 +49,7 @@ function assertRefused(reply: RawReply, status: number, code: ErrorCode) {
   assert.doesNotMatch(JSON.stringify(reply.body), /\.ts:\d|node_modules/, "no stack is told");
 }
 
-suite("an id that cannot be", () => {
+suite("an impossible id", () => {
   for (const id of [
     "%zz",
     "%",
@@ -76,18 +76,18 @@ suite("an id that cannot be", () => {
     `prod_${"0".repeat(5_000)}`,
   ]) {
     const words = id.length > 40 ? `${id.slice(0, 12)}… of ${id.length} characters` : id;
-    test(`is 404 with the code of its noun: ${words}`, async () => {
+    test(`404 with its noun's code: ${words}`, async () => {
       assertRefused(await ask(`/v1/products/${id}`), 404, "PRODUCT_NOT_FOUND");
       assertRefused(await ask(`/v1/purchases/${id}`), 404, "ORDER_NOT_FOUND");
       assertRefused(await ask(`/v1/products/${id}/reviews`), 404, "PRODUCT_NOT_FOUND");
     });
 
-    test(`is 401 all the same without a key: ${words}`, async () => {
+    test(`without a key 401: ${words}`, async () => {
       assertRefused(await ask(`/v1/products/${id}`, ""), 401, "INVALID_API_KEY");
     });
   }
 
-  test("may come with an Idempotency-Key", async () => {
+  test("with an Idempotency-Key: 404", async () => {
     const headers = `Authorization: Bearer ${member.key}\r\nIdempotency-Key: strange\r\n`;
     for (const id of ["%00", "%zz", "x".repeat(10_000)]) {
       assertRefused(await ask(`/v1/products/${id}/publish`, headers, "POST"), 404, "PRODUCT_NOT_FOUND");
@@ -108,7 +108,7 @@ suite("a path", () => {
     "/v1/PRODUCTS",
     "/%761/nothing",
   ]) {
-    test(`of the API that does not exist is 404, and 401 without a key: ${path}`, async () => {
+    test(`unknown in the API: 404, without a key 401: ${path}`, async () => {
       assertRefused(await ask(path), 404, "NOT_FOUND");
       assertRefused(await ask(path, ""), 401, "INVALID_API_KEY");
       assertRefused(await ask(`${path}?x=1`, ""), 401, "INVALID_API_KEY");
@@ -127,7 +127,7 @@ suite("a path", () => {
     "/docs/..%2fapp.ts",
     "/docs/%2e%2e/server.ts",
   ]) {
-    test(`beside the API that does not exist is 404: ${path}`, async () => {
+    test(`unknown outside the API: 404: ${path}`, async () => {
       assertRefused(await ask(path, ""), 404, "NOT_FOUND");
     });
   }
@@ -138,7 +138,7 @@ suite("a path", () => {
     "http://elsewhere.example/v1/products",
     "HTTP://stoa:80/v1/products?page=1",
   ]) {
-    test(`that is written otherwise is the same door, not another: ${path}`, async () => {
+    test(`in another spelling: the same endpoint: ${path}`, async () => {
       assertRefused(await ask(path, ""), 401, "INVALID_API_KEY");
       const reply = await ask(path);
       assert.equal(reply.status, 200);
@@ -148,7 +148,7 @@ suite("a path", () => {
   }
 
   for (const method of ["PUT", "TRACE", "PROPFIND", "SEARCH", "M-SEARCH"]) {
-    test(`that does not take ${method} says so`, async () => {
+    test(`without ${method}: 405`, async () => {
       const reply = await ask(`/v1/products/${productId}`, undefined, method);
       assert.equal(reply.status, 405);
       assert.match(reply.head, /^allow: GET, HEAD, PATCH, DELETE$/im);
@@ -156,7 +156,7 @@ suite("a path", () => {
   }
 });
 
-suite("what is no HTTP", () => {
+suite("invalid HTTP", () => {
   for (const [words, text] of [
     ["a line of garbage", "GARBAGE\r\n\r\n"],
     ["an unknown method", "BREW /v1/products HTTP/1.1\r\nHost: stoa\r\n\r\n"],
@@ -176,7 +176,7 @@ suite("what is no HTTP", () => {
     ["a NUL in a header", "GET /v1/products HTTP/1.1\r\nHost: stoa\r\nX-A: \0\r\n\r\n"],
     ["a space in the target", "GET /v1/products x HTTP/1.1\r\nHost: stoa\r\n\r\n"],
   ] as const) {
-    test(`is 400 in the envelope, and the connection ends: ${words}`, async () => {
+    test(`400 in the envelope, and the connection closes: ${words}`, async () => {
       const reply = await speak(text);
       assertRefused(reply, 400, "INVALID_REQUEST");
       assert.deepEqual(reply.body.error.details.errors, [
@@ -185,7 +185,7 @@ suite("what is no HTTP", () => {
     });
   }
 
-  test("but headers or a query that are too long is 400 and says how long they may be", async () => {
+  test("headers or a query that are too long: 400 with the limit", async () => {
     for (const reply of [
       await ask("/v1/products", `X-Long: ${"x".repeat(17_000)}\r\n`),
       await ask(`/v1/products?search=${"x".repeat(17_000)}`),
@@ -195,7 +195,7 @@ suite("what is no HTTP", () => {
     }
   });
 
-  test("leaves the service as it was", async () => {
+  test("afterwards: the service works", async () => {
     assert.equal((await member.get("/v1/products")).status, 200);
   });
 });

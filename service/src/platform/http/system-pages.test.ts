@@ -24,17 +24,17 @@ before(async () => {
 after(() => market.close());
 
 suite("health", () => {
-  test("/healthz tells that the process lives, to anybody", async () => {
+  test("/healthz: 200 while the process runs, without credentials", async () => {
     const reply = await nobody.get("/healthz");
     assert.deepEqual([reply.status, reply.body], [200, { status: "ok" }]);
   });
 
-  test("/readyz tells that the database is there and up to date", async () => {
+  test("/readyz: 200 while the database is available and migrated", async () => {
     const reply = await nobody.get("/readyz");
     assert.deepEqual([reply.status, reply.body], [200, { status: "ready", problems: [], warnings: [] }]);
   });
 
-  test("/readyz is 503 with the reason when a migration is missing, while /healthz stays 200", async (t) => {
+  test("/readyz: 503 with the reason when a migration is missing; /healthz stays 200", async (t) => {
     const unready = await openMarket();
     t.after(() => unready.close());
     await unready.query(
@@ -179,7 +179,7 @@ suite("an end of the service", () => {
 });
 
 suite("/metrics", () => {
-  test("tells the machine itself how long requests took, by route and never by path", async () => {
+  test("on the same machine: request durations by route, never by path", async () => {
     const member = await market.createUser();
     const productId = await createProduct(member);
     await member.get(`/v1/products/${productId}?api_key=${member.key}`);
@@ -193,20 +193,20 @@ suite("/metrics", () => {
     assert.ok(!reply.text.includes(productId) && !reply.text.includes("stoa_test_"));
   });
 
-  test("counts what exists nowhere under one name, so that a scanner makes no new figures", async () => {
+  test("unknown paths: one label, so that a scanner adds no series", async () => {
     for (const path of ["/a", "/b", "/wp-login.php"]) await nobody.get(path);
     const { text } = await nobody.get("/metrics");
     assert.doesNotMatch(text, /wp-login/);
     assert.match(text, /_count\{method="GET",route="unknown",status="404"\} 3\n/);
   });
 
-  test("tells nothing to whom a proxy speaks for", async () => {
+  test("through a proxy: refused", async () => {
     for (const header of ["x-forwarded-for", "forwarded", "x-real-ip", "via"])
       for (const value of ["203.0.113.7", "127.0.0.1", "::1"])
         assertError(await nobody.get("/metrics", { [header]: value }), 404, "NOT_FOUND");
   });
 
-  test("tells nothing to a page whose host name somebody pointed at this machine", async () => {
+  test("another host name for this machine: refused", async () => {
     const { port } = new URL(market.origin);
     const request = get({
       host: "127.0.0.1",
@@ -219,7 +219,7 @@ suite("/metrics", () => {
     response.resume();
   });
 
-  test("with a token asks for it, wherever the question comes from", async (t) => {
+  test("with a configured token: required from everywhere", async (t) => {
     const guarded = await openMarket({ config: { metricsToken: "figures-for-me" } });
     t.after(() => guarded.close());
     const ask = (headers: Record<string, string>) => guarded.as(null).get("/metrics", headers);
@@ -248,19 +248,19 @@ const send = (path: string, headers: OutgoingHttpHeaders) =>
     }).on("error", reject);
   });
 
-suite("the reference", () => {
+suite("the API reference", () => {
   const guides = readdirSync(new URL("../../../../docs/guides/", import.meta.url)).map((file) =>
     file.slice(0, -3),
   );
   const pages = ["/docs", "/docs/errors", "/docs/guides", "/docs/guides/webhooks", "/docs/decisions"];
 
-  test("is where the root leads to", async () => {
+  test("the root path redirects to it", async () => {
     const reply = await nobody.get("/");
     assert.deepEqual([reply.status, reply.headers.get("location")], [302, "/docs"]);
   });
 
   for (const path of pages) {
-    test(`${path} runs scripts and styles of this origin alone, and none that stand in the page`, async () => {
+    test(`${path}: only scripts and styles of this origin, none inline`, async () => {
       const reply = await nobody.get(path);
       assert.equal(reply.status, 200);
       assert.equal(reply.headers.get("content-type"), "text/html; charset=utf-8");
@@ -274,7 +274,7 @@ suite("the reference", () => {
       assert.doesNotMatch(reply.text, /<script(?! src=)|<style|\son\w+=|javascript:/i);
     });
 
-    test(`${path} names no other place on the web, and every file that it names is here`, async () => {
+    test(`${path}: references no other origin, and each file exists`, async () => {
       const { text } = await nobody.get(path);
       // Addresses in examples are text; none is loaded or led to.
       assert.doesNotMatch(text, /(?:src|<link[^>]* href)="(https?:)?\/\/\w/);
@@ -290,14 +290,14 @@ suite("the reference", () => {
     });
   }
 
-  test("explains every error code, with its status", async () => {
+  test("explains every error code with its status", async () => {
     const { text } = await nobody.get("/docs/errors");
     for (const code of errorCodes) {
       assert.ok(text.includes(`<tr id="${code}"><td>${errorCatalogue[code].status}</td>`), code);
     }
   });
 
-  test("gives one remedy for each error code", async () => {
+  test("has one remedy for each error code", async () => {
     const { text } = await nobody.get("/docs/errors");
     const rows = [...text.matchAll(/<tr id="(\w+)">(.*?)<\/tr>/g)];
     assert.equal(rows.length, errorCodes.length);
@@ -305,7 +305,7 @@ suite("the reference", () => {
   });
 
   for (const guide of guides) {
-    test(`/docs/guides/${guide}: is rendered, and every link in it leads to a page and a heading`, async () => {
+    test(`/docs/guides/${guide}: rendered, and each link leads to a page and a heading`, async () => {
       const { status, text } = await nobody.get(`/docs/guides/${guide}`);
       assert.equal(status, 200);
       assert.match(text, /<h1 id="[\w-]+">/);
@@ -321,18 +321,18 @@ suite("the reference", () => {
     });
   }
 
-  test("/docs/guides: lists every guide with its title and what it is about", async () => {
+  test("/docs/guides: lists each guide with title and summary", async () => {
     const { text } = await nobody.get("/docs/guides");
     for (const guide of guides) assert.ok(text.includes(`<h2><a href="/docs/guides/${guide}">`), guide);
     assert.equal([...text.matchAll(/<li><h2>.*?<\/h2><p>/g)].length, guides.length);
   });
 
-  test("/docs/guides/{name}: of a name that is no guide, is 404 however it is written", async () => {
+  test("/docs/guides/{name}: 404 for an unknown name in any spelling", async () => {
     for (const name of ["none", "..%2farchitecture", "__proto__", "webhooks.md", "%00"])
       assert.equal((await nobody.get(`/docs/guides/${name}`)).status, 404, name);
   });
 
-  test("StaticContent: a compression that failed is tried again", async (t) => {
+  test("StaticContent: a failed compression is tried again", async (t) => {
     const fails = t.mock.method(zlib, "brotliCompress", (...given: unknown[]) =>
       (given.at(-1) as (error: Error) => void)(new Error("out of memory")),
     );
@@ -352,7 +352,7 @@ suite("the reference", () => {
     "/docs/errors",
     assetPath("stoa.css"),
   ]) {
-    test(`${path}: is compressed as the client accepts it, with an ETag of its own`, async () => {
+    test(`${path}: compressed as the client accepts, with an ETag for each encoding`, async () => {
       const ask = (encoding: string, more = {}) => send(path, { "accept-encoding": encoding, ...more });
       const plain = await ask("identity");
       assert.equal(plain.headers["content-encoding"], undefined);
@@ -382,7 +382,7 @@ suite("the reference", () => {
     ["/docs/swagger-ui.js", "text/javascript"],
     ["/docs/swagger-ui.css", "text/css"],
   ] as const) {
-    test(`${file} is ${type}, and asked again by its ETag`, async () => {
+    test(`${file}: ${type}, revalidated by its ETag`, async () => {
       const reply = await nobody.get(file);
       assert.equal(reply.headers.get("content-type"), `${type}; charset=utf-8`);
       assert.equal(reply.headers.get("cache-control"), "no-cache");
@@ -393,11 +393,11 @@ suite("the reference", () => {
   }
 });
 
-suite("an error that a browser is shown", () => {
+suite("an error for a browser", () => {
   const inBrowser = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
 
   for (const path of ["/nothing", "/docs/nothing", "/docs/guides/nothing", "/auth/nothing", "/favicon.ico"]) {
-    test(`${path}: is a page for a browser, and the envelope for a program`, async () => {
+    test(`${path}: a page for a browser, the envelope for a program`, async () => {
       const page = await nobody.get(path, inBrowser);
       assert.deepEqual([page.status, page.headers.get("content-type")], [404, "text/html; charset=utf-8"]);
       assert.match(page.text, /This page does not exist/);
@@ -406,7 +406,7 @@ suite("an error that a browser is shown", () => {
     });
   }
 
-  test("below /v1, /api, /oauth and /mcp: is the envelope, whoever asks", async () => {
+  test("below /v1, /api, /oauth and /mcp: always the envelope", async () => {
     for (const path of ["/v1/nothing", "/v1/products", "/api/auth/nothing", "/mcp"])
       assert.match(
         (await nobody.get(path, inBrowser)).headers.get("content-type")!,
@@ -415,13 +415,13 @@ suite("an error that a browser is shown", () => {
       );
   });
 
-  test("/auth: leads to the sign-in page", async () => {
+  test("/auth: redirects to the sign-in page", async () => {
     const reply = await nobody.get("/auth/", inBrowser);
     assert.deepEqual([reply.status, reply.headers.get("location")], [302, "/auth/signed-in"]);
   });
 });
 
-test("a worker alone answers for its health and figures, and shows nobody a page of the rooms", async (t) => {
+test("a worker without the API: serves health and metrics, no pages", async (t) => {
   const worker = await openMarket({ config: { roles: { api: false, worker: true } } });
   t.after(() => worker.close());
   const ask = worker.as(null);

@@ -94,7 +94,7 @@ const places: Record<string, { ask(token: string): Promise<{ status: number }>; 
 };
 
 for (const [place, { ask, takes }] of Object.entries(places)) {
-  test(`${place} only ${takes.join(" and ")} will do, and every other kind of token is 401`, async () => {
+  test(`${place}: only ${takes.join(" and ")}; every other kind of token is 401`, async () => {
     for (const [kind, token] of Object.entries(tokens)) {
       const { status } = await ask(token);
       assert.equal(status, takes.includes(kind) ? 200 : 401, `${kind} ${place}`);
@@ -115,7 +115,7 @@ const doors: Record<string, { body(token: string): object; takes: string[] }> = 
 };
 
 for (const [path, { body, takes }] of Object.entries(doors)) {
-  test(`at ${path} every token is 401 but ${takes.join(" and ")}`, async () => {
+  test(`${path}: only ${takes.join(" and ")}; every other token is 401`, async () => {
     const session = { authorization: `Bearer ${tokens["a session token"]!}` };
     for (const [kind, token] of Object.entries(tokens)) {
       if (takes.includes(kind)) continue;
@@ -131,7 +131,7 @@ const grants: Record<string, { field: string; takes: string }> = {
 };
 
 for (const [grant_type, { field, takes }] of Object.entries(grants)) {
-  test(`at /oauth/token nothing is a ${field} but ${takes}`, async () => {
+  test(`/oauth/token, ${field}: only ${takes}`, async () => {
     const more = { redirect_uri: app.redirectUri, code_verifier: newVerifier() };
     for (const [kind, token] of Object.entries(tokens)) {
       if (kind === takes) continue;
@@ -141,7 +141,7 @@ for (const [grant_type, { field, takes }] of Object.entries(grants)) {
   });
 }
 
-test("at /oauth/token nothing is a client's secret but that secret", async () => {
+test("/oauth/token, client_secret: only that secret", async () => {
   for (const [kind, token] of Object.entries(tokens)) {
     const reply = await postTokenRequest(
       market,
@@ -152,7 +152,7 @@ test("at /oauth/token nothing is a client's secret but that secret", async () =>
   }
 });
 
-test("at /oauth/userinfo only an access token for it will do: one for the API is 403, all else 401", async () => {
+test("/oauth/userinfo: only its own access token; one for the API is 403, all others 401", async () => {
   const expected: Record<string, number> = { "an access token for user info": 200, "an access token": 403 };
   for (const [kind, token] of Object.entries(tokens)) {
     const { status } = await market.as(token).get("/oauth/userinfo");
@@ -160,7 +160,7 @@ test("at /oauth/userinfo only an access token for it will do: one for the API is
   }
 });
 
-test("at /oauth/introspect and /oauth/revoke nothing is known but tokens of OAuth", async () => {
+test("/oauth/introspect and /oauth/revoke: OAuth tokens only", async () => {
   const known = ["an access token", "a refresh token", "an access token for user info"];
   const others = Object.entries(tokens).filter(([kind]) => !known.includes(kind));
   for (const kind of known) {
@@ -176,7 +176,7 @@ test("at /oauth/introspect and /oauth/revoke nothing is known but tokens of OAut
     for (const kind of takes) assert.equal((await ask(tokens[kind]!)).status, 200, `${kind} works on`);
 });
 
-test("a session where the header must name one is no other kind of token", async () => {
+test("a session id in the header: no other kind of token", async () => {
   const token = tokens["the first administrator's token"]!;
   for (const [kind, credential] of Object.entries(tokens)) {
     if (kind === "a session token") continue;
@@ -192,7 +192,7 @@ test("a session where the header must name one is no other kind of token", async
   }
 });
 
-suite("a session token that we did not write is 401", () => {
+suite("a forged session token: 401", () => {
   const good = () => tokens["a session token"]!;
   const json = (value: unknown) => base64url.encode(JSON.stringify(value));
   const sessionKey = () => market.service.ctx.config.sessionKeys[0]!;
@@ -211,12 +211,12 @@ suite("a session token that we did not write is 401", () => {
       assertError(await market.as(null).get("/v1/products", headers), 401, "INVALID_API_KEY");
   }
 
-  test("but as we write it, it is good: the forgeries below fail for what is wrong with them", async () => {
+  test("as we sign it: valid, so the cases below fail for their one difference", async () => {
     const again = await signedByUs(decodeJwt(good()));
     assert.equal((await market.as(again).get("/v1/products")).status, 200);
   });
 
-  test("with alg none, in any case, with and without a signature", async () => {
+  test("alg none in any case, with and without a signature", async () => {
     const [header, payload, signature] = good().split(".");
     for (const alg of ["none", "None", "NONE", "nOnE"]) {
       const unsigned = json({ ...decodeProtectedHeader(good()), alg });
@@ -226,7 +226,7 @@ suite("a session token that we did not write is 401", () => {
     await assertRefused(`${header}.${payload}`);
   });
 
-  test("with another algorithm, though the secret is right", async () => {
+  test("another algorithm with the right secret", async () => {
     for (const alg of ["HS384", "HS512"]) {
       const secret = Buffer.concat([derived("stoa sessions"), derived("stoa sessions")]);
       const { kid } = decodeProtectedHeader(good());
@@ -235,7 +235,7 @@ suite("a session token that we did not write is 401", () => {
     }
   });
 
-  test("signed with a private key of the forger's, its public half sent along (key confusion)", async () => {
+  test("signed with the forger's private key, whose public half is included (key confusion)", async () => {
     const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
     const { kid } = decodeProtectedHeader(good());
     const jwk = { ...publicKey.export({ format: "jwk" }), kid: kid! };
@@ -272,18 +272,18 @@ suite("a session token that we did not write is 401", () => {
       await assertRefused(await hmacSigned(header!, secret));
   });
 
-  test("with a kid that names no key of ours", async () => {
+  test("an unknown kid", async () => {
     for (const kid of ["", "x", "../../../dev/null", "' or 1=1 --", "0".repeat(12)])
       await assertRefused(await signedByUs(decodeJwt(good()), { kid }));
     await assertRefused(await signedByUs(decodeJwt(good()), { kid: undefined }));
   });
 
-  test("of another type, such as an access token or a token of a link", async () => {
+  test("another type, such as an access token or a link's token", async () => {
     for (const typ of ["at+jwt", "logout+jwt", "secevent+jwt", undefined])
       await assertRefused(await signedByUs(decodeJwt(good()), { typ }));
   });
 
-  test("with a claim changed under the old signature", async () => {
+  test("a changed claim with the old signature", async () => {
     const [header, , signature] = good().split(".");
     const other = await market.createUser();
     for (const changed of [
@@ -295,7 +295,7 @@ suite("a session token that we did not write is 401", () => {
       await assertRefused(`${header}.${json({ ...decodeJwt(good()), ...changed })}.${signature}`);
   });
 
-  test("with a claim missing, or one that is none of ours", async () => {
+  test("a missing or an additional claim", async () => {
     const claims = decodeJwt(good());
     for (const missing of ["jti", "exp", "iat", "sub"]) {
       const { [missing]: _, ...rest } = claims;
@@ -311,7 +311,7 @@ suite("a session token that we did not write is 401", () => {
       await assertRefused(await signedByUs({ ...claims, jti }));
   });
 
-  test("when it is over, was written in the future, or lives longer than 30 days", async () => {
+  test("expired, issued in the future, or valid for over 30 days", async () => {
     const claims = decodeJwt(good());
     const now = Math.floor(market.service.ctx.now().getTime() / 1000);
     for (const wrong of [
@@ -324,7 +324,7 @@ suite("a session token that we did not write is 401", () => {
       await assertRefused(await signedByUs({ ...claims, ...wrong }));
   });
 
-  test("with a letter changed anywhere in it", async () => {
+  test("any changed character", async () => {
     const token = good();
     for (let at = 0; at < token.length; at += 7) {
       const letter = token[at] === "A" ? "B" : "A";
@@ -334,7 +334,7 @@ suite("a session token that we did not write is 401", () => {
   });
 });
 
-test("an API key of one market opens no other: the secret is in its own database alone", async () => {
+test("an API key: only valid in the database that created it", async () => {
   const other = await openMarket();
   try {
     assertError(await other.as(member.key).get("/v1/products"), 401, "INVALID_API_KEY");

@@ -28,7 +28,7 @@ const visit = (path: string, value = guestCookie().value) =>
 const assertStranger = (reply: Reply) => assertError(reply, 401, "INVALID_API_KEY");
 
 suite("a visitor", () => {
-  test("sees the list, the categories, a product and its reviews", async () => {
+  test("reads lists, categories, a product and its reviews", async () => {
     for (const path of [
       "/v1/products",
       "/v1/products?search=haiku&sort=price",
@@ -41,18 +41,18 @@ suite("a visitor", () => {
     }
   });
 
-  test("sees of a product what a stranger sees: no content, no file, nothing that is not for sale", async () => {
+  test("sees what a stranger sees of a product: no content, no files, published products only", async () => {
     const { data } = (await visit(`/v1/products/${productId}`)).body;
     assert.deepEqual([data.content, data.files, data.access.reason], [null, null, "none"]);
     assertError(await visit(`/v1/products/${await createDraft(seller)}`), 404, "PRODUCT_NOT_FOUND");
   });
 
-  test("has no shelf of their own", async () => {
+  test("has no list of own products", async () => {
     assert.deepEqual((await visit("/v1/products?author=me")).body.data, []);
     assertError(await visit("/v1/products?author=me&status=draft"), 400, "INVALID_REQUEST", "status");
   });
 
-  test("does nothing else: 403 on every other endpoint, whatever proof comes along", async () => {
+  test("every other endpoint: 403, with any further credential-like header", async () => {
     const proof = { "sec-fetch-site": "same-origin", "x-requested-with": "fetch", origin: market.origin };
     const headers = { ...asGuest(guestCookie().value), ...proof };
     for (const { name, method, base, path, access } of endpoints) {
@@ -64,11 +64,11 @@ suite("a visitor", () => {
     }
   });
 
-  test("of a path that does not exist hears 404, as everybody whom the API knows", async () => {
+  test("an unknown path: 404", async () => {
     assertError(await visit("/v1/nothing"), 404, "NOT_FOUND");
   });
 
-  test("counts as one viewer, whatever the cookie's age, and another browser as another", async () => {
+  test("counts as one viewer for any age of the cookie; another browser is another viewer", async () => {
     const product = await createProduct(seller);
     const views = async () => {
       await market.service.ctx.views.flush(market.service.ctx);
@@ -82,8 +82,8 @@ suite("a visitor", () => {
   });
 });
 
-suite("without any credential /v1 stays 401", () => {
-  test("on every endpoint, also with cookies of another name", async () => {
+suite("/v1 without any credential: 401", () => {
+  test("on every endpoint, also with unrelated cookies", async () => {
     for (const { method, path, access } of endpoints) {
       if (access.who === "public") continue;
       const headers = { cookie: `guest=${guestCookie().value}; theme=dark; session=x` };
@@ -94,13 +94,13 @@ suite("without any credential /v1 stays 401", () => {
 });
 
 suite("a guest cookie", () => {
-  test("is one that only our own server reads and sends", () => {
+  test("HttpOnly, Secure and bound to our host", () => {
     const { name, maxAgeSeconds } = guestCookie();
     assert.equal(name, "__Host-guest");
     assert.equal(maxAgeSeconds, 30 * 86_400);
   });
 
-  test("is refused when anything of it is changed, at any place", async () => {
+  test("changed at any place: refused", async () => {
     const { value } = guestCookie();
     const changed = fc.oneof(
       fc
@@ -116,7 +116,7 @@ suite("a guest cookie", () => {
     await fc.assert(property, { numRuns: runs(200) });
   });
 
-  test("is refused when it is made up: unsigned, signed by nobody, or with another's signature", async () => {
+  test("unsigned, or with another signature: refused", async () => {
     const id = v7();
     const [, signature] = guestCookie().value.split(".");
     for (const forged of [
@@ -132,7 +132,7 @@ suite("a guest cookie", () => {
       assertStranger(await visit("/v1/products", forged));
   });
 
-  test("of another environment, which has other session keys, is refused", async () => {
+  test("of another environment with other session keys: refused", async () => {
     const other = await openMarket({ config: { environment: "production", mail: "off" } });
     try {
       assertStranger(await visit("/v1/products", other.service.ctx.guests.cookie().value));
@@ -141,14 +141,14 @@ suite("a guest cookie", () => {
     }
   });
 
-  test("is good as long as its key is in the ring", async () => {
+  test("valid while its key is in the ring", async () => {
     const [old, now] = [randomBytes(32), randomBytes(32)];
     const { value } = createGuests([old]).cookie();
     assert.equal(createGuests([now, old]).identify(value)?.kind, "guest");
     assert.equal(createGuests([now]).identify(value), null);
   });
 
-  test("rescues no credential that is worth nothing: header, query and session cookie come first", async () => {
+  test("beside an invalid header, query key or session cookie: 401", async () => {
     const { cookie } = asGuest(guestCookie().value);
     const nobody = market.as(null);
     for (const authorization of ["Bearer stoa_test_x", "Bearer x.y.z", "Basic eDp5", "", "Bearer"])
@@ -157,7 +157,7 @@ suite("a guest cookie", () => {
     assertStranger(await nobody.get("/v1/products", { cookie: `${cookie}; ${SESSION_COOKIE}=x.y.z` }));
   });
 
-  test("gives way to whoever is known: the buyer beside the cookie is the buyer", async () => {
+  test("beside a valid session: the session counts", async () => {
     const buyer = await market.createUser();
     await buyProduct(buyer, productId);
     const { cookie } = asGuest(guestCookie().value);

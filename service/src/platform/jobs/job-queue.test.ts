@@ -74,8 +74,8 @@ async function isHeldByTheDead({ service }: Market): Promise<PgBoss> {
 const between = (value: number, least: number, most: number) =>
   assert.ok(value >= least && value <= most, `${value} is not between ${least} and ${most}`);
 
-suite("a job that was asked for", { timeout: 300_000 }, () => {
-  test("is run by a worker that starts later, when the process that asked is gone", async (t) => {
+suite("a queued job", { timeout: 300_000 }, () => {
+  test("runs in a worker that starts later, after its requester has ended", async (t) => {
     const server = await openServer(t);
     const { market, ask, startWorker } = await openShop(t, { config: smtp(server.port) });
     await ask("ada@example.com");
@@ -86,7 +86,7 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
     await jobIn(market, "completed");
   });
 
-  test("is run once by one of several workers", async (t) => {
+  test("several workers: runs once", async (t) => {
     const server = await openServer(t);
     const { market, ask, startWorker } = await openShop(t, { config: smtp(server.port) });
     await Promise.all([startWorker(), startWorker()]);
@@ -100,7 +100,7 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
     assert.deepEqual(got.toSorted(), recipients.toSorted());
   });
 
-  test("is tried again when it fails, ever more rarely, until it is done", async (t) => {
+  test("fails: retried with growing delays until it succeeds", async (t) => {
     const port = await freePort();
     const { market, ask, startWorker } = await openShop(t, { config: smtp(port) });
     await ask("ada@example.com");
@@ -116,7 +116,7 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
     await jobIn(market, "completed", { retries: 4 });
   });
 
-  test("is given up after its last attempt, which /metrics and the log tell without its words", async (t) => {
+  test("fails for the last time: reported by /metrics and the log, without its data", async (t) => {
     const { market, ask, startWorker } = await openShop(t, { config: smtp(await freePort()) });
     await ask("ada@example.com");
     const waiting = await market.as(null).get("/metrics");
@@ -133,7 +133,7 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
     assert.doesNotMatch(logged, /ada@example\.com|Something changed/);
   });
 
-  test("takes no other along when it fails", async (t) => {
+  test("fails: other jobs continue", async (t) => {
     const told: string[] = [];
     const mail = createDevEmailSender((line) => {
       if (line.includes("broken")) throw new Error("broken");
@@ -147,7 +147,7 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
     await jobIn(market, "completed");
   });
 
-  test("that a killed worker held is taken up by another one when there was no heartbeat for half a minute", async (t) => {
+  test("its worker is killed: another worker runs it after half a minute without heartbeat", async (t) => {
     const server = await openServer(t);
     const { market, ask, startWorker } = await openShop(t, { config: smtp(server.port) });
     await ask("ada@example.com");
@@ -171,7 +171,7 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
     await jobIn(market, "completed", { retries: 1 });
   });
 
-  test("of a kind that was never asked for is asked for by the connection of its transaction alone", async (t) => {
+  test("of a new kind: enqueued with its transaction's connection only", async (t) => {
     const { market } = await openShop(t);
     const { ctx } = market.service;
     const pool = openPool({ target: market.target, maxConnections: 1 });
@@ -188,15 +188,15 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
     }
   });
 
-  test("must be of a known kind", async (t) => {
+  test("of an unknown kind: refused", async (t) => {
     const { market } = await openShop(t);
     const { ctx } = market.service;
     await assert.rejects(ctx.jobs.send(ctx.db, "send-fax", {}), /no kind of job named send-fax/);
   });
 });
 
-suite("a round by the clock", { timeout: 300_000 }, () => {
-  test("whose worker was killed makes room for the next one when it was silent for a minute", async (t) => {
+suite("a scheduled job", { timeout: 300_000 }, () => {
+  test("its worker is killed: the next run starts after a minute without heartbeat", async (t) => {
     const { market } = await openShop(t);
     const { ctx } = market.service;
     const { promise: forEver, resolve: end } = Promise.withResolvers<void>();
@@ -225,7 +225,7 @@ suite("a round by the clock", { timeout: 300_000 }, () => {
     assert.notEqual(await boss.send(job.name, {}), null);
   });
 
-  test("runs when a worker starts: what says so, and what nobody ran for a whole period", async (t) => {
+  test("at a worker's start: runs when configured so, or when no run happened for a whole period", async (t) => {
     const { market } = await openShop(t);
     const { ctx } = market.service;
     const ran: string[] = [];
@@ -260,7 +260,7 @@ suite("a round by the clock", { timeout: 300_000 }, () => {
     ]);
   });
 
-  test("that is done no more is asked for no more", async (t) => {
+  test("removed from the code: not scheduled any more", async (t) => {
     const { market } = await openShop(t);
     const { ctx } = market.service;
     const names = async () => {

@@ -13,16 +13,16 @@ import {
 
 const MINUTE_MS = 60_000;
 
-suite("a job's period", () => {
-  test("is read from when it is due", () => {
+suite("the period of a job", () => {
+  test("derived from its cron expression", () => {
     const periods = ["* * * * *", "*/5 * * * *", "17 * * * *", "43 3 * * *"].map(cronPeriodSeconds);
     assert.deepEqual(periods, [60, 300, 3_600, 86_400]);
   });
 
   for (const cron of ["0 6 * * 1", "0 6 1 * *", "1,2 * * * *", "", "* 3 * * *x"])
-    test(`is not guessed of "${cron}"`, () => assert.throws(() => cronPeriodSeconds(cron), /is not known/));
+    test(`"${cron}": unknown`, () => assert.throws(() => cronPeriodSeconds(cron), /is not known/));
 
-  test("three times over without a success makes it late", () => {
+  test("three periods without success: late", () => {
     const knownSince = new Date("2026-06-15T12:00:00Z");
     const never: JobStats = {
       name: "sweep",
@@ -47,7 +47,7 @@ suite("a job's period", () => {
   });
 });
 
-suite("how jobs go", () => {
+suite("the state of jobs", () => {
   let market: Market;
   before(async () => {
     market = await openMarket();
@@ -64,7 +64,7 @@ suite("how jobs go", () => {
   const note = (name: string, succeeded: boolean) =>
     recordJobRun(market.service.ctx.pool, name, succeeded, market.clock.now);
 
-  test("is told by /metrics: the last success of each", async () => {
+  test("/metrics: the last success of each job", async () => {
     const { ctx } = market.service;
     const scheduled = listScheduledJobs(ctx).map(({ name, cron }) => ({
       name,
@@ -90,7 +90,7 @@ suite("how jobs go", () => {
     assert.doesNotMatch(text, /name="old"/);
   });
 
-  test("is told by the doctor: what failed, what is late and what was given up", async () => {
+  test("doctor: failed, late and abandoned jobs", async () => {
     const { jobs } = await findings();
     assert.deepEqual([jobs!.ok, jobs!.warning], [true, true]);
     assert.match(jobs!.note, /pay-out failed at its last attempt/);
@@ -112,14 +112,14 @@ suite("how jobs go", () => {
   });
 });
 
-suite("money that waits", () => {
+suite("undecided money", () => {
   let market: Market;
   before(async () => {
     market = await openMarket();
   });
   after(() => market.close());
 
-  test("is told by /metrics by what and how it stands, and by the doctor when it waits for too long", async () => {
+  test("/metrics: by kind and state; doctor: when it is overdue", async () => {
     const seller = await market.createUser({ role: "seller" });
     const madeAt = market.clock.now;
     market.skipLedgerCheck();

@@ -92,7 +92,7 @@ function slotsBetween(start: Date, end: Date): Date[] {
 let jobs = 0;
 const newName = () => `job ${jobs++}`;
 
-test("slots count from when a schedule was first looked at", async () => {
+test("scheduled times: start when the schedule is first checked", async () => {
   const name = newName();
   const look = () => runSchedule(market.service.ctx, jobOf(name));
   await look();
@@ -108,7 +108,7 @@ test("slots count from when a schedule was first looked at", async () => {
   assert.equal((await deedsOf(name)).length, ITEMS.length);
 });
 
-test("after days of standstill each slot is carried out, the oldest first", async () => {
+test("after days of downtime: each scheduled time runs, the oldest first", async () => {
   const name = newName();
   await runSchedule(market.service.ctx, jobOf(name));
   const start = market.clock.now;
@@ -122,7 +122,7 @@ test("after days of standstill each slot is carried out, the oldest first", asyn
   );
 });
 
-test("a slot that fails is begun anew, and no later one before it", async () => {
+test("a scheduled time that fails: tried again before any later one", async () => {
   const name = newName();
   await runSchedule(market.service.ctx, jobOf(name));
   market.clock.forward(2 * SLOT_MS);
@@ -132,7 +132,7 @@ test("a slot that fails is begun anew, and no later one before it", async () => 
   assert.equal((await deedsOf(name)).length, 2 * ITEMS.length);
 });
 
-test("a slot that another worker has ended is not written in any more", async () => {
+test("a scheduled time that another worker has finished: writes are refused", async () => {
   const name = newName();
   const { ctx } = market.service;
   await runSchedule(ctx, jobOf(name));
@@ -148,7 +148,7 @@ test("a slot that another worker has ended is not written in any more", async ()
   assert.equal((await deedsOf(name)).length, ITEMS.length);
 });
 
-test("a slot is not ended while another worker still writes in it", async () => {
+test("a scheduled time: not finished while another worker still writes in it", async () => {
   const name = newName();
   const { ctx } = market.service;
   await runSchedule(ctx, jobOf(name));
@@ -172,7 +172,7 @@ test("a slot is not ended while another worker still writes in it", async () => 
   assert.equal((await deedsOf(name)).length, ITEMS.length + 1);
 });
 
-test("whatever the clocks say and whoever is killed, no slot is missed, doubled or out of turn", async () => {
+test("random clocks and crashes: no scheduled time is missed, doubled or out of order", async () => {
   const worker = fc.record({
     ahead: fc.integer({ min: -3 * HOUR_MS, max: 3 * HOUR_MS }),
     dies: fc.oneof(fc.integer({ min: 0, max: 12 }), fc.constant(Number.POSITIVE_INFINITY)),
