@@ -22,7 +22,7 @@ const entries = async (query = "") => (await admin.get(`/v1/admin/audit?${query}
 const actionsOf = async (query: string) =>
   (await entries(query)).data.map(({ action }: { action: string }) => action);
 
-/** Writes deeds of one actor, a minute apart. */
+/** Writes entries of one actor, a minute apart. */
 async function hasDeeds(actions: string[]): Promise<string> {
   const { ctx } = market.service;
   const { userId } = await market.createUser({ name: "Doer" });

@@ -2,18 +2,18 @@ import type { Context, RequestSource } from "../../core/context.ts";
 import type { Queries } from "../db/database.ts";
 
 export interface AuditRecord {
-  /** The account that did it (uuid); null: the operator at the command line, or the service by itself. */
+  /** The uuid of the account; null: the operator at the command line, or the service itself. */
   actorId: string | null;
   /** A noun and a past participle: `api_key.revoked`, `user.banned`. */
   action: string;
   target?: { type: string; id: string };
   /** null at the command line. */
   source: RequestSource | null;
-  /** What changed; never a secret. */
+  /** Never contains a secret. */
   details?: Record<string, unknown>;
 }
 
-/** Writes to the audit log, in the transaction of the deed: the one exists if and only if the other does. */
+/** Runs in the transaction of the audited action, so that both commit or none. */
 export async function recordAudit(ctx: Context, tx: Queries, deed: AuditRecord): Promise<void> {
   await tx
     .insertInto("auditLog")

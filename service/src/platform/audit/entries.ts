@@ -26,7 +26,6 @@ interface AuditQuery extends Paging {
 
 const momentOf = (text: string | undefined) => (text === undefined ? undefined : new Date(text));
 
-/** Who did what, newest first. */
 export async function listAudit(ctx: Context, query: AuditQuery): Promise<Page<AuditEntry>> {
   const actorId = query.actor === undefined ? undefined : toUuid("usr", query.actor);
   if (actorId === null) return { items: [], total: 0 };

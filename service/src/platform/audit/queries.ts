@@ -17,7 +17,7 @@ export interface AuditRow {
 
 export interface AuditFilter extends Paging {
   actorId?: string | undefined;
-  /** Whole, or with `noun` all that was done to one kind of thing. */
+  /** A whole action such as `user.banned`; `noun` selects all actions on one noun. */
   action?: string | undefined;
   noun?: string | undefined;
   targetId?: string | undefined;

@@ -3,9 +3,9 @@ import type { PrimaryFinder } from "../../core/config/database-hosts.ts";
 import { nameOfPrepared } from "./prepared.ts";
 
 export interface TransactionTimeouts {
-  /** A transaction without a statement for so long is ended by the server: its process is frozen or cut off, and its locks stop others. */
+  /** PostgreSQL ends a transaction that sends no statement for this long: its process is frozen or cut off, and its locks block others. */
   idleMs: number;
-  /** A statement of a transaction waits for a lock no longer than that. Longer than `idleMs`, so that a frozen holder ends first. */
+  /** The lock timeout of statements. Longer than `idleMs`, so that a frozen holder ends first. */
   lockMs: number;
 }
 
@@ -14,15 +14,15 @@ export const transactionTimeouts: TransactionTimeouts = { idleMs: 8_000, lockMs:
 const BEGIN = /^(?:begin|start transaction)\b[^;]*$/i;
 
 export interface ServiceClientConfig extends pg.ClientConfig {
-  /** Where the URL names several servers: finds the one to connect to. */
+  /** For a URL with several servers: finds the primary. */
   primary?: PrimaryFinder | null;
-  /** undefined: its transactions may last, such as those of a backup. */
+  /** undefined: transactions have no timeouts, such as those of a backup. */
   transactionTimeouts?: TransactionTimeouts;
 }
 
 const READ_ONLY = "25006";
 
-/** What pg's types leave out. */
+/** Fields that pg's types omit. */
 interface Internals {
   host: string;
   port: number;
@@ -32,17 +32,15 @@ interface Internals {
 }
 
 /**
- * A connection of the service. Against plain pg.Client it
- * - finds the primary among several servers,
- * - knows whether a connection pooler stands between, and then prepares no statements: the next transaction may run on
- *   another server connection, which has not seen them,
- * - knows when its server became read-only, so that the pool drops it,
- * - gives each transaction its timeouts with its `begin`, in the same message: settings of the session are lost behind a pooler.
+ * A connection of the service. Unlike pg.Client it finds the primary among several servers, and prepares no statements
+ * behind a connection pooler, whose next transaction may use another server connection. It detects a read-only server,
+ * so that the pool drops the connection. It sends transaction timeouts with `begin` in one message, since a pooler loses
+ * session settings.
  */
 export class ServiceClient extends pg.Client {
   readonly #primary: PrimaryFinder | null;
   readonly #timeouts: TransactionTimeouts | undefined;
-  /** A pooler lends each transaction a server connection: nothing of a session lasts. */
+  /** Behind a pooler, no session state survives a transaction. */
   isPooled = false;
   isReadOnly = false;
 
@@ -86,7 +84,7 @@ export class ServiceClient extends pg.Client {
     Object.assign(this.#internals, { host, port });
   }
 
-  /** A pooler answers with a process id of its own making, which is none of PostgreSQL's. */
+  /** A pooler reports a process id of its own, which is none of PostgreSQL's. */
   async #inspect(): Promise<void> {
     const { rows } = await super.query("select pg_backend_pid() as pid");
     this.isPooled = rows[0].pid !== this.#internals.processID;
@@ -97,7 +95,7 @@ export class ServiceClient extends pg.Client {
     this.#primary?.reset();
   }
 
-  /** `options` is what poolers ignore, but the time zone they follow: days of reports depend on it. */
+  /** Poolers ignore `options` and respect the time zone, which reports depend on. */
   getStartupConf(): Record<string, string> {
     const { getStartupConf } = pg.Client.prototype as unknown as Internals;
     return { ...getStartupConf.call(this), TimeZone: "UTC" };
@@ -117,7 +115,7 @@ export class ServiceClient extends pg.Client {
 const settingsOf = ({ idleMs, lockMs }: TransactionTimeouts): string =>
   `; set local idle_in_transaction_session_timeout = ${idleMs}; set local lock_timeout = ${lockMs}`;
 
-/** Streams of COPY, which pg takes too, send themselves. */
+/** COPY streams submit themselves. */
 function withoutName<T>(config: T): T {
   const { name, submit } = Object(config) as { name?: string; submit?: unknown };
   return name === undefined || submit !== undefined ? config : { ...config, name: undefined };

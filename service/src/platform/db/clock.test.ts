@@ -34,7 +34,7 @@ test("leases: a worker whose clock is 20 s ahead takes over no run that another 
       return rows[0].status === "completed";
     };
     assert.equal(await isClaimed(`clock_timestamp() + interval '${LEASE_MS} ms'`), false);
-    // As after the time of a lease: before, a worker takes over nothing.
+    // Leases may be judged only after the database has been up for the length of one.
     base.ctx.databaseUptime.hasBeenUpFor = () => true;
     assert.equal(await isClaimed("clock_timestamp() - interval '1 s'"), true);
   } finally {

@@ -4,42 +4,42 @@ import { firstOf } from "../../core/required.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
-    /** By how much the machine's clock differs from the database's, which `now()` returns. */
+    /** The difference between this machine's clock and the database's. */
     clock: SkewedClock;
   }
 }
 
 const SYNC_EVERY_MS = 5_000;
-/** A machine whose clock is off by more is not trusted with work: receivers and providers would refuse what it stamps. */
+/** Above this, a machine runs no work: receivers and providers would refuse its timestamps. */
 export const MAX_SKEW_MS = 60_000;
-/** A smaller step back is held until the time has passed, so that what follows never seems to come before. */
+/** On a smaller step back, the clock stands still until the time has passed, so that time never runs backwards. */
 const LARGEST_HOLD_MS = 1_000;
 
 interface Reading {
-  /** Of the database, in milliseconds since 1970. */
+  /** The database's time in milliseconds since 1970. */
   databaseMs: number;
-  /** How long the question was under way: the reading is exact to half of it. */
+  /** The duration of the query: the reading is exact to half of it. */
   roundTripMs: number;
 }
 
 async function readDatabaseClock(pool: pg.Pool): Promise<Reading> {
-  const askedAt = performance.now();
+  const sentAt = performance.now();
   const { rows } = await pool.query<{ ms: number }>(
     "select extract(epoch from clock_timestamp())::float8 * 1000 as ms",
   );
-  const roundTripMs = performance.now() - askedAt;
+  const roundTripMs = performance.now() - sentAt;
   return { databaseMs: firstOf(rows).ms + roundTripMs / 2, roundTripMs };
 }
 
-/** By how many milliseconds this machine's clock is ahead of the database's. */
+/** The milliseconds by which this machine's clock is ahead of the database's. */
 export async function measureSkew(pool: pg.Pool): Promise<number> {
   const { databaseMs } = await readDatabaseClock(pool);
   return Date.now() - databaseMs;
 }
 
 /**
- * The time of the database, which all processes share. It is read every five seconds and goes on by the monotonic clock in
- * between, so that neither a wrong clock of this machine nor a database that is away moves a lease.
+ * The database's time, which all processes share. Read every five seconds, with the monotonic clock in between. So
+ * neither a wrong clock of this machine nor a database outage changes leases.
  */
 export class DatabaseClock {
   readonly #pool: pg.Pool;
@@ -60,7 +60,6 @@ export class DatabaseClock {
     return new Date(this.#lastMs);
   };
 
-  /** Reads the database's clock, and from then on every five seconds. */
   async start(log: Logger): Promise<void> {
     await this.sync();
     const sync = () =>
@@ -72,12 +71,12 @@ export class DatabaseClock {
     clearInterval(this.#timer);
   }
 
-  /** By how many milliseconds the machine's clock was ahead of the database's when that was last read. */
+  /** At the last reading. */
   get skewMs(): number {
     return this.#skewMs;
   }
 
-  /** Calls back whenever the database's clock was read. */
+  /** Calls `listener` after each reading. */
   onSync(listener: () => void): void {
     this.#onSync = listener;
   }
@@ -86,7 +85,7 @@ export class DatabaseClock {
     const { databaseMs, roundTripMs } = await readDatabaseClock(this.#pool);
     this.#skewMs = Date.now() - databaseMs;
     this.#onSync();
-    // What lies within the error of the reading is no difference.
+    // A difference within the reading's error is ignored.
     if (Math.abs(databaseMs - this.#nowMs()) <= roundTripMs / 2) return;
     this.#databaseMs = databaseMs;
     this.#readAt = performance.now();
@@ -95,13 +94,12 @@ export class DatabaseClock {
   #nowMs = (): number => this.#databaseMs + (performance.now() - this.#readAt);
 }
 
-/** What a process asks of its clock. */
 export type SkewedClock = Pick<DatabaseClock, "skewMs" | "onSync" | "sync">;
 
-/** Of a process whose time is given. */
+/** For a process with a fixed clock. */
 export const exactClock: SkewedClock = { skewMs: 0, onSync: () => {}, sync: async () => {} };
 
-/** Why a process whose machine's clock is off does no work; null: it is not off by much. */
+/** The reason why a process with a wrong clock does no work; null: the difference is small. */
 export function describeSkew(skewMs: number): string | null {
   if (Math.abs(skewMs) <= MAX_SKEW_MS) return null;
   const seconds = Math.round(Math.abs(skewMs) / 1000);

@@ -11,15 +11,15 @@ import {
 } from "kysely";
 
 /**
- * Kysely's plugin without its two costs: it copies each query to name its columns, which took half as long as to build it (the compiler below
- * writes the names instead), and it maps each name again for each row.
+ * Kysely's plugin without its two costs. It copies each query to rename columns, which takes half as long as building
+ * it; the compiler below writes the names instead. It also maps each name again for each row.
  */
 class ColumnNames extends CamelCasePlugin {
   override transformQuery({ node }: PluginTransformQueryArgs): RootOperationNode {
     return node;
   }
 
-  /** Keys inside JSON columns stay as they are. */
+  /** Keys inside JSON columns stay unchanged. */
   override async transformResult({ result }: PluginTransformResultArgs): Promise<QueryResult<UnknownRow>> {
     const [first] = result.rows;
     if (!first) return result;
@@ -35,7 +35,7 @@ class ColumnNames extends CamelCasePlugin {
   }
 }
 
-/** Fills a copy of `empty`, which has its names already: to add them one by one made each row's object anew. */
+/** Copies `empty`, which has all names already: adding them one by one was slower, since each row became a new shape. */
 function renamed(row: UnknownRow, names: readonly string[], empty: UnknownRow): UnknownRow {
   const named = { ...empty };
   const values = Object.values(row);
@@ -45,7 +45,6 @@ function renamed(row: UnknownRow, names: readonly string[], empty: UnknownRow): 
   return named;
 }
 
-/** Gives the columns of rows their names in TypeScript: camelCase. */
 export const columnNames = new ColumnNames();
 
 class SnakeCaseCompiler extends PostgresQueryCompiler {
@@ -54,7 +53,7 @@ class SnakeCaseCompiler extends PostgresQueryCompiler {
   }
 }
 
-/** Writes tables and columns, camelCase in TypeScript, as snake_case (docs/decisions/0054-one-column-spelling.md). */
+/** Writes camelCase names of tables and columns as snake_case (docs/decisions/0054-one-column-spelling.md). */
 export class SnakeCaseDialect extends PostgresDialect {
   override createQueryCompiler(): PostgresQueryCompiler {
     return new SnakeCaseCompiler();

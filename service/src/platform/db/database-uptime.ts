@@ -2,17 +2,17 @@ import { isDatabaseUnavailable } from "./database.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
-    /** Since when the database has been there, as far as this process knows. */
+    /** How long the database has been available to this process. */
     databaseUptime: DatabaseUptime;
   }
 }
 
-/** A statement of a round takes milliseconds: one that took so long waited until the database was back. */
+/** Statements of a job run take milliseconds: a slower one waited for the database to come back. */
 const SLOW_MS = 5_000;
 
 /**
- * Since when the database has answered this process without a break. After an outage all leases are over, also those of processes that live
- * and hold what is to be recorded: nobody judges by a lease until all had the time to renew theirs.
+ * Tracks since when the database answers without interruption. After an outage all leases have expired, also those of
+ * live processes. Lease holders get time to renew before other processes take over.
  */
 export class DatabaseUptime {
   readonly #now: () => Date;
@@ -23,7 +23,7 @@ export class DatabaseUptime {
     this.#upSince = now();
   }
 
-  /** A round that asks the database in any case, and shows whether it is there. */
+  /** `round` must query the database, which shows whether it is available. */
   async track<T>(round: () => Promise<T>): Promise<T> {
     const begunAt = performance.now();
     try {

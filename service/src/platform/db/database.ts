@@ -15,19 +15,19 @@ import type { DB } from "./tables.gen.ts";
 declare module "../../core/context.ts" {
   interface Context {
     db: Database;
-    /** For hot reads in plain SQL with named statements; everything else uses `db`. */
+    /** For frequent reads in plain SQL with named statements; all other code uses `db`. */
     pool: pg.Pool;
-    /** How to reach the database, for connections beside the pool. */
+    /** For connections beside the pool. */
     connection: Connection;
   }
 }
 
 export type Database = Kysely<DB>;
 export type Tx = Transaction<DB>;
-/** What a query runs on: a transaction where it must be part of one, else the pool. */
+/** A transaction, or the pool. */
 export type Queries = Database | Tx;
 
-// Counts and sums of ours stay below 2^53, so a bigint reads as a number; anything larger is a defect, said aloud.
+// Counts and sums stay below 2^53, so a bigint is read as a number. A larger value is a defect and throws.
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => {
   const number = Number(text);
   if (!Number.isSafeInteger(number)) throw new RangeError(`bigint ${text} is too large for a number`);
@@ -37,12 +37,9 @@ pg.types.setTypeParser(pg.types.builtins.INT8, (text) => {
 type Target = string | { host: string; port: number; user: string; database: string };
 
 export interface Connection {
-  /** A postgres:// URL, maybe of several servers, or the socket of the embedded server. */
+  /** A postgres:// URL with one or more servers, or the socket of the embedded server. */
   target: Target;
-  /**
-   * The same database without a connection pooler in between: for LISTEN, locks that last longer than a transaction, and
-   * backups. undefined: `target`.
-   */
+  /** The same database without a connection pooler: for LISTEN, locks that outlast a transaction, and backups. undefined: `target`. */
   direct?: Target | undefined;
   maxConnections?: number;
   transactionTimeouts?: TransactionTimeouts;
@@ -50,8 +47,8 @@ export interface Connection {
 
 export const DEFAULT_CONNECTIONS = 8;
 
-// Solid-state disks read anywhere at nearly the same cost; and of short statements several workers make long ones. The server ends the
-// session of a machine that is cut off after 11 seconds, and with it whatever it had locked.
+// On SSDs, random reads cost about as much as sequential ones. Parallel workers slow short statements down. After 11
+// seconds, the server ends the session of a machine that is cut off, and releases its locks.
 export const SESSION_SETTINGS = {
   random_page_cost: "1.1",
   timezone: "UTC",
@@ -71,7 +68,7 @@ function settingsOf(target: Target): ServiceClientConfig {
   const settings = {
     options: SESSION_OPTIONS,
     connectionTimeoutMillis: 10_000,
-    // The other way round: this process notices that the server's machine is cut off.
+    // Lets this process detect that the server's machine is cut off.
     keepAlive: true,
     keepAliveInitialDelayMillis: 5_000,
   };
@@ -92,27 +89,26 @@ export function openPool(connection: Connection): pg.Pool {
     Client: ServiceClient,
     transactionTimeouts: connection.transactionTimeouts ?? transactionTimeouts,
   } as pg.PoolConfig);
-  // The pool listens to idle clients alone. Of one in use the query hears that the connection is gone; unheard, the same
-  // event would end the process.
+  // The pool listens to idle clients only. For a client in use the query rejects; without a listener, the event would end the process.
   pool.on("connect", (client) => client.on("error", () => {}));
-  // A server that became read-only stays so for its connections: the next one goes to the new primary. Of a connection that is
-  // not `_queryable` the pool takes leave (it has no other word for it).
+  // Connections of a read-only server stay read-only, so the pool must open a new one to the new primary. `_queryable` is
+  // the pool's only way to drop a client.
   pool.on("release", (_error, client) => {
     if ((client as pg.Client as DatabaseClient).isReadOnly) Object.assign(client, { _queryable: false });
   });
   return pool;
 }
 
-/** Of our own class, but with the types of pg's queries. */
+/** ServiceClient with the types of pg's queries. */
 export type DatabaseClient = pg.Client & Pick<ServiceClient, "isPooled" | "isReadOnly">;
 
-/** One connection beside the pool, not yet connected. */
+/** A connection beside the pool, not yet connected. */
 export const createClient = (
   { target }: Pick<Connection, "target">,
   settings: pg.ClientConfig,
 ): DatabaseClient => new ServiceClient({ ...settingsOf(target), ...settings });
 
-/** The same without a connection pooler in between, where the settings name a way around it. */
+/** Without a connection pooler, if the settings have a direct URL. */
 export const createDirectClient = (
   { target, direct }: Connection,
   settings: pg.ClientConfig,
@@ -121,7 +117,7 @@ export const createDirectClient = (
 export const openDatabase = (pool: pg.Pool): Database =>
   new Kysely<DB>({ dialect: new SnakeCaseDialect({ pool }), plugins: [columnNames] });
 
-/** Queries of a connection that has begun a transaction by itself. */
+/** For a connection that has begun a transaction itself. */
 export const asTransaction = (client: pg.Client): Tx =>
   new Kysely<DB>({
     dialect: new SnakeCaseDialect({
@@ -135,10 +131,9 @@ export const asTransaction = (client: pg.Client): Tx =>
   }) as Tx;
 
 /**
- * Errors that a later try may not meet: of sockets and names; of PostgreSQL's classes 08 (connection), 53 (out of connections,
- * memory or disk) and 57P0 (shutting down, starting); 25006 (read-only: a failover), 40001 and 40P01 (serialization failure,
- * deadlock), 57014, a statement that took too long or was stopped; 55P03, one that waited too long for a lock; and 25P03, a
- * transaction that the server ended because this process sent nothing for too long.
+ * Errors that a retry may not meet: sockets and DNS; PostgreSQL's classes 08 (connection), 53 (no connections, memory or
+ * disk) and 57P0 (shutdown, start); 25006 (read-only: a failover), 40001 (serialization failure), 40P01 (deadlock),
+ * 57014 (canceled or timed out), 55P03 (lock timeout) and 25P03 (idle transaction ended by the server).
  */
 const UNAVAILABLE =
   /^(ECONN(REFUSED|RESET|ABORTED)|ENOENT|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|08\w{3}|53\w{3}|57P0\w|25006|25P03|40001|40P01|55P03|57014)$/;
@@ -146,7 +141,7 @@ const UNAVAILABLE =
 /** Raised by the triggers of 0014_closing.sql. */
 export const isAccountClosed = (error: unknown) => (error as { code?: string }).code === "ST001";
 
-/** Whether an error says that the database is away or too busy, rather than that a query was wrong. */
+/** Whether the database is unavailable or overloaded, as opposed to a wrong query. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   const { code, message, syscall } = error as { code?: string; message?: string; syscall?: string };
   if (code === "ENOENT" && syscall !== "connect") return false;
@@ -163,8 +158,8 @@ const MAX_PAUSE_MS = 2_000;
 const GIVE_UP_AFTER_MS = 10 * 60_000;
 
 /**
- * Work that fails because the database is away, done again until it is back: what it holds in memory is not lost with a connection. It
- * may be done twice. Given up when the signal aborts, or after ten minutes.
+ * Repeats `work` while the database is unavailable, so that an outage loses no state in memory. `work` may run twice.
+ * Throws when the signal aborts, or after ten minutes.
  */
 export async function retryWhileUnavailable<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   const begunAt = performance.now();
@@ -182,7 +177,7 @@ export async function retryWhileUnavailable<T>(signal: AbortSignal, work: () => 
 const DEADLOCK = "40P01";
 const MOST_TRIES = 5;
 
-/** A transaction that locks what many others do, made anew where PostgreSQL broke it off for one of them. */
+/** Repeats the transaction when PostgreSQL ends it because of a deadlock. */
 export async function retryOnDeadlock<T>(transact: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {

@@ -4,28 +4,28 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-/** How a program of PostgreSQL is run by this process. */
+/** The user and the command prefix under which PostgreSQL's programs run. */
 export interface RunAs {
   prefix: string[];
   uid: number;
   gid: number;
 }
 
-/** The programs of the npm package, and the way in which they run here. */
+/** The programs of the npm package, and how they run here. */
 export interface Binaries extends RunAs {
   major: string;
   run(program: "initdb", args: string[]): Promise<unknown>;
   spawn(program: "postgres", args: string[], stdio: StdioOptions): ChildProcess;
 }
 
-// Nothing of our environment (PGDATA, PGPORT, LANG…) may change what we start.
+// Our environment (PGDATA, PGPORT, LANG …) must not affect PostgreSQL.
 const ENVIRONMENT = { PATH: "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", LC_ALL: "C", TZ: "UTC" };
 const NOBODY = 65534;
 
 const currentUser: RunAs = { prefix: [], uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
 
-// PostgreSQL refuses to run as root. In a user namespace root only looks like nobody: its files stay root's and a
-// folder that others cannot enter is no obstacle. Where a sandbox forbids that, be nobody in earnest.
+// PostgreSQL refuses to run as root. In a user namespace root only appears as nobody: files stay root's, and private
+// folders remain accessible. Sandboxes may forbid namespaces; then PostgreSQL really runs as nobody.
 export const rootRunAs: { mapped: RunAs; nobody: RunAs } = {
   mapped: {
     ...currentUser,
@@ -64,7 +64,7 @@ function findPackage(platform: string): string {
   }
 }
 
-// npm packs no symlinks, and the script of the package that makes them is not run (ignore-scripts, npm 12).
+// npm packages contain no symlinks, and npm 12 does not run the package's script that creates them (ignore-scripts).
 async function linkLibraries(packageFolder: string): Promise<void> {
   const list = await readFile(join(packageFolder, "native", "pg-symlinks.json"), "utf8");
   const links: { source: string; target: string }[] = JSON.parse(list);
@@ -76,7 +76,7 @@ async function linkLibraries(packageFolder: string): Promise<void> {
   }
 }
 
-/** Proves by `postgres --version` that this way works here: permission, C library, shared libraries. */
+/** Runs `postgres --version`, which checks permissions, C library and shared libraries. */
 async function tryRunAs(folder: string, way: RunAs): Promise<Binaries> {
   const { prefix, uid, gid } = way;
   const options = { env: ENVIRONMENT, ...(uid === currentUser.uid ? {} : { uid, gid }) };

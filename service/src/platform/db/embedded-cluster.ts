@@ -20,15 +20,15 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Binaries } from "./embedded-binaries.ts";
 
-/** Where the parts of the embedded PostgreSQL of one data folder lie. */
+/** The paths of one data folder's embedded PostgreSQL. */
 export interface ClusterPaths {
   dataDir: string;
   cluster: string;
   log: string;
   sockets: string;
-  /** Held while PostgreSQL is being started or stopped. */
+  /** Locked while PostgreSQL starts or stops. */
   changeLock: string;
-  /** Shared by the processes that use PostgreSQL, as long as they live: the last one to leave stops it. */
+  /** A shared lock of each process that uses PostgreSQL. The last one stops it. */
   usersLock: string;
 }
 
@@ -61,7 +61,7 @@ export async function clusterPathsOf(dataDir: string): Promise<ClusterPaths> {
   };
 }
 
-// A data folder may lie deep, but the path of a socket ends at 107 bytes (103 on macOS).
+// A socket path has at most 107 bytes (103 on macOS), and data folders may be deep.
 function socketFolder(dataDir: string): string {
   const name = `stoa-${createHash("sha256").update(dataDir).digest("hex").slice(0, 16)}`;
   const socket = join(tmpdir(), name, `.s.PGSQL.${PORT}`);
@@ -69,8 +69,8 @@ function socketFolder(dataDir: string): string {
 }
 
 /**
- * PostgreSQL's own page cache: a sixteenth of the memory that we may use, between 128 MB and 1 GB. What it does not hold
- * costs a copy from the operating system each time, some ten times of reading it there. Memory is taken as pages come in.
+ * PostgreSQL's page cache: a sixteenth of the available memory, 128 MB to 1 GB. A page outside of it costs a copy from
+ * the operating system, about ten times as much. The memory is allocated when it is used.
  */
 export function cacheSettings(): Record<string, string> {
   const limit = process.constrainedMemory();
@@ -83,7 +83,7 @@ export function connectionOf(place: ClusterPaths): Connection {
   return { host: place.sockets, port: PORT, user: "postgres", database: "postgres" };
 }
 
-/** Makes what a start needs: the cluster, of the right version and owner, and an empty socket folder. */
+/** Creates or checks the cluster, its version and owner, and creates an empty socket folder. */
 export async function prepareCluster(place: ClusterPaths, binaries: Binaries, fsync: boolean): Promise<void> {
   await removeIncompleteClusters(place);
   await allowTraversal(place, binaries);
@@ -98,20 +98,19 @@ export async function prepareCluster(place: ClusterPaths, binaries: Binaries, fs
 async function removeIncompleteClusters(place: ClusterPaths): Promise<void> {
   for (const name of await readdir(place.dataDir)) {
     if (!name.startsWith(INCOMPLETE_PREFIX)) continue;
-    // Retried, because an initdb whose parent was killed may still be writing into it.
+    // Retried: an initdb whose parent was killed may still be writing.
     await rm(join(place.dataDir, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   }
 }
 
-/** When PostgreSQL really runs as another user, it must get through the data folder (but not list it). */
+/** When PostgreSQL runs as another user, it must be able to traverse the data folder, but not list it. */
 async function allowTraversal(place: ClusterPaths, binaries: Binaries): Promise<void> {
   if (binaries.uid !== process.getuid?.()) await chmod(place.dataDir, 0o711);
 }
 
-// Under another name until it is whole: a cluster called `postgres` is never half-made. The name is new each time,
-// so that an initdb left over from a killed start cannot write into ours. initdb's own sync stays: it is 0.1 s of
-// 0.7–1.5 s (median of 8 rounds; --sync-method=syncfs is no faster), and without it a power cut soon after the first
-// start could lose files that no recovery brings back.
+// A temporary name until initdb is complete, so that a cluster named `postgres` is never incomplete. The name is unique,
+// so that an initdb of a killed start cannot write into ours. initdb's fsync stays: it takes 0.1 s of 0.7–1.5 s (median of
+// 8 runs; --sync-method=syncfs is no faster). Without it, a power cut soon after the first start could lose files.
 async function makeCluster(place: ClusterPaths, binaries: Binaries, fsync: boolean): Promise<void> {
   const draft = await mkdtemp(join(place.dataDir, INCOMPLETE_PREFIX));
   await changeOwner(draft, binaries);
@@ -127,7 +126,7 @@ async function makeCluster(place: ClusterPaths, binaries: Binaries, fsync: boole
   await syncFolder(place.dataDir);
 }
 
-// Without a UTF-8 locale of the system, pg_trgm sees no trigrams in `żółć`. macOS has it under another name.
+// Without a UTF-8 locale, pg_trgm finds no trigrams in `żółć`. macOS names the locale differently.
 function systemLocale(): string {
   return process.platform === "darwin" ? "en_US.UTF-8" : "C.UTF-8";
 }
@@ -146,29 +145,29 @@ function mustHaveSameVersion(place: ClusterPaths, binaries: Binaries, major: str
   );
 }
 
-/** The folder itself comes last, so that an interrupted hand-over is noticed and repeated. */
+/** The folder itself comes last, so that an interrupted change of owner is detected and repeated. */
 async function changeOwner(folder: string, { uid, gid }: Binaries): Promise<void> {
   if (process.getuid?.() !== 0 || (await stat(folder)).uid === uid) return;
   for (const entry of await readdir(folder, { recursive: true })) await lchown(join(folder, entry), uid, gid);
   await lchown(folder, uid, gid);
 }
 
-// After a crash the pid in the file may by now be someone else's, and PostgreSQL would refuse for ever. It takes the
-// pid of its own parent as stale; removing the file would also remove its check that no old child still writes.
+// After a crash, another process may have the pid of the file, and PostgreSQL would never start. PostgreSQL ignores the
+// pid of its own parent. Removing the file would also remove the check for old children that still write.
 async function resetStalePid(place: ClusterPaths): Promise<void> {
   const file = join(place.cluster, "postmaster.pid");
   const text = await readFile(file, "utf8").catch(ignoreMissing);
   if (text !== undefined) await writeFile(file, text.replace(/^\d+/, String(process.pid)));
 }
 
-// Always made anew: a folder that someone else put there first makes one of these two steps fail.
+// Always a new folder: if another user created it first, one of these two steps fails.
 async function makeSocketFolder(place: ClusterPaths, { uid, gid }: Binaries): Promise<void> {
   await rm(place.sockets, { recursive: true, force: true });
   await mkdir(place.sockets, { mode: 0o700 });
   await lchown(place.sockets, uid, gid);
 }
 
-/** The living PostgreSQL of this folder, found by what it writes down itself (another TMPDIR does not matter). */
+/** Found by its own pid file, so that another TMPDIR does not matter. */
 export async function findPostmaster(place: ClusterPaths): Promise<Postmaster | undefined> {
   const file = await readFile(join(place.cluster, "postmaster.pid"), "utf8").catch(ignoreMissing);
   const [pid, , , port, host] = file?.split("\n") ?? [];
@@ -177,7 +176,7 @@ export async function findPostmaster(place: ClusterPaths): Promise<Postmaster | 
   return { pid: Number(pid), connection: { ...own, host: host || own.host, port: Number(port) || own.port } };
 }
 
-/** A clean shutdown removes the file, a crash leaves it. */
+/** A clean shutdown removes the pid file, a crash leaves it. */
 export async function wasShutDown(place: ClusterPaths): Promise<boolean> {
   return (await readdir(place.cluster).catch(ignoreMissing))?.includes("postmaster.pid") === false;
 }
@@ -186,7 +185,7 @@ async function isPostmaster(pid: number, cluster: string): Promise<boolean> {
   if (process.platform !== "linux") return isPostgresByPs(pid);
   const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
   if (!/^\d+ \(postgres\) [^ZX]/.test(status)) return false;
-  // It lives in its cluster's folder; in a container root may not be allowed to see where nobody lives.
+  // PostgreSQL's working directory is its cluster. In a container, root may not be allowed to read the link of another user's process.
   const home = await readlink(`/proc/${pid}/cwd`).catch(() => cluster);
   return home === cluster;
 }

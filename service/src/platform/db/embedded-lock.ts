@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** A lock on a file: one holder at a time, whatever the process. */
+/** An exclusive lock on a file, across processes. */
 export interface FileLock {
   release(): void;
 }
@@ -9,9 +9,9 @@ export interface FileLock {
 const SQLITE_BUSY = 5;
 const POLL_MS = 15;
 
-// The kernel keeps the lock, so it goes with its process, kill -9 included: no pid to judge, no stale file to
-// steal from someone who was quicker. Node has no flock; an empty SQLite file is how it reaches the same thing.
-// (POSIX drops such a lock when the holder opens and closes the file by other means: leave these files alone.)
+// The kernel releases the lock with its process, also on kill -9, so there are no stale lock files. Node has no flock; an
+// exclusive transaction on an empty SQLite file uses the kernel's lock. POSIX drops such a lock when its holder opens and
+// closes the file otherwise: do not open these files.
 export function tryFileLock(file: string): FileLock | undefined {
   const database = new DatabaseSync(file);
   try {
@@ -24,14 +24,14 @@ export function tryFileLock(file: string): FileLock | undefined {
   }
 }
 
-/** Held by several at once, while nobody has it alone. Only under a lock of all changes: it waits for nobody. */
+/** A shared lock, without waiting. Call it only while holding the change lock. */
 export function acquireSharedLock(file: string): FileLock {
   const database = new DatabaseSync(file);
   database.exec("PRAGMA journal_mode = MEMORY; BEGIN; SELECT count(*) FROM sqlite_schema");
   return { release: () => database.isOpen && database.close() };
 }
 
-/** Waits for the lock; undefined when patience ends first. */
+/** undefined: the lock was not free within `patienceMs`. */
 export async function waitForLock(file: string, patienceMs: number): Promise<FileLock | undefined> {
   const giveUpAt = Date.now() + patienceMs;
   for (;;) {
@@ -41,7 +41,6 @@ export async function waitForLock(file: string, patienceMs: number): Promise<Fil
   }
 }
 
-/** Runs the work alone, after whoever holds the lock is done. */
 export async function withFileLock<T>(file: string, work: () => Promise<T>): Promise<T> {
   const lock = await waitForLock(file, Number.POSITIVE_INFINITY);
   return work().finally(() => lock?.release());

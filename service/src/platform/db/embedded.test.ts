@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 after(() => rm(root, { recursive: true, force: true }));
 
-/** A data folder; whatever PostgreSQL still runs in it after the test is ended by its id. */
+/** A data folder. After the test, a PostgreSQL that still runs in it is killed by its pid. */
 async function freshFolder(): Promise<string> {
   const folder = await mkdtemp(join(root, "data-"));
   cleanUps.push(async () => {
@@ -60,7 +60,7 @@ function endIfAlive(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It ended by itself.
+    // The process has ended by itself.
   }
 }
 
@@ -69,7 +69,7 @@ const nextLoss = (database: EmbeddedDatabase) =>
 
 const ended = (child: ChildProcess) => new Promise<void>((resolve) => child.once("exit", () => resolve()));
 
-/** Another Stoa process on the folder: prints what it got, stops on a line of input. */
+/** Another Stoa process on the folder: prints its connection, and stops on a line of input. */
 const OTHER_PROCESS = `
   const { startEmbedded } = await import(${JSON.stringify(new URL("./embedded.ts", import.meta.url).href)});
   const database = await startEmbedded(process.argv[1], ${JSON.stringify(throwAway)});

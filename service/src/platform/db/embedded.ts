@@ -16,27 +16,27 @@ import {
 import { acquireSharedLock, type FileLock, tryFileLock, waitForLock, withFileLock } from "./embedded-lock.ts";
 
 export interface EmbeddedDatabase {
-  /** For `pg`; `host` is the folder of the socket. */
+  /** For `pg`; `host` is the socket's folder. */
   connection: Connection;
-  /** Whether this process started PostgreSQL, and did not join one that ran already. */
+  /** false: this process joined a running PostgreSQL. */
   started: boolean;
-  /** Tells in a sentence that PostgreSQL went away without us asking. */
+  /** Reports in a sentence that PostgreSQL ended without our request. */
   onLost(callback: (why: string) => void): void;
-  /** Leaves PostgreSQL, and shuts it down when no other process uses it. */
+  /** Releases PostgreSQL, and shuts it down when no other process uses it. */
   stop(): Promise<void>;
 }
 
 export interface EmbeddedOptions {
-  /** Settings of PostgreSQL, such as `{ fsync: "off" }` for a cluster that is thrown away. */
+  /** Settings of PostgreSQL, such as `{ fsync: "off" }` for a temporary cluster. */
   settings?: Record<string, string>;
-  /** How to run PostgreSQL here, best first; found out when left open. */
+  /** How to run PostgreSQL, the best first; detected by default. */
   ways?: RunAs[];
 }
 
 const LEFTOVERS_SECONDS = 10;
 const POLL_MS = 15;
 
-/** Joins the PostgreSQL of this data folder, or starts it. */
+/** Joins the running PostgreSQL of the data folder, or starts it. */
 export async function startEmbedded(
   dataDir: string,
   options: EmbeddedOptions = {},
@@ -64,15 +64,15 @@ async function start(place: ClusterPaths, options: EmbeddedOptions): Promise<Emb
   }
 }
 
-// Users whose PostgreSQL has just died let go at once. One that does not is alive where we cannot see its
-// PostgreSQL, such as in another container: a second one on the same files would destroy them.
+// Processes release the lock as soon as their PostgreSQL dies. One that does not may run in another container, where its
+// PostgreSQL is invisible: a second one would destroy the files.
 async function waitForUsers(place: ClusterPaths): Promise<FileLock> {
   const alone = await waitForLock(place.usersLock, LEFTOVERS_SECONDS * 1000);
   if (alone) return alone;
   throw new Error(`Another process holds ${place.usersLock}, but its PostgreSQL cannot be reached.`);
 }
 
-// After kill -9 the children of the old PostgreSQL need a moment to notice; the new one refuses until then.
+// After kill -9, children of the old PostgreSQL need a moment to end; the new one refuses to start until then.
 async function launchUntilUp(
   place: ClusterPaths,
   binaries: Binaries,
@@ -81,7 +81,7 @@ async function launchUntilUp(
   const giveUpAt = Date.now() + LEFTOVERS_SECONDS * 1000;
   for (;;) {
     const attempt = await launch(place, binaries, settings);
-    // No time limit while it lives: recovery after a crash takes what it takes.
+    // No time limit while it runs: recovery after a crash may take long.
     const client = await connectWhile(async () => attempt.lives(), connectionOf(place));
     if (client) return client;
     const said = await attempt.said();
@@ -93,7 +93,7 @@ async function launchUntilUp(
   }
 }
 
-// In a process group of its own (detached), so that Ctrl-C in the terminal reaches us first and not PostgreSQL.
+// In its own process group (detached), so that Ctrl-C reaches us and not PostgreSQL.
 async function launch(place: ClusterPaths, binaries: Binaries, settings: Record<string, string>) {
   const log = openSync(place.log, "a", 0o600);
   const logged = (await stat(place.log)).size;
@@ -125,7 +125,7 @@ async function isRunning(place: ClusterPaths): Promise<boolean> {
   return (await findPostmaster(place)) !== undefined;
 }
 
-/** Tries until it is connected, or until what it waits for is dead. */
+/** Retries until connected, or until the server has ended. */
 async function connectWhile(
   lives: () => Promise<boolean>,
   connection: Connection,
@@ -140,19 +140,19 @@ async function connectWhile(
 
 async function tryConnect(connection: Connection): Promise<Client | undefined> {
   const client = new Client({ ...connection, ssl: false, application_name: "stoa supervisor" });
-  client.on("error", () => {}); // told by "end", which follows
+  client.on("error", () => {}); // "end" follows and reports it
   try {
     await client.connect();
     setKeepAlive(client, false);
     return client;
   } catch (error) {
-    // No such role or database: waiting will not help. Anything else: not yet listening, recovering, shutting down.
+    // An unknown role or database: retrying does not help. Other errors: PostgreSQL is starting, recovering or shutting down.
     if (/^(28|3D)/.test((error as { code?: string }).code ?? "")) throw error;
     return undefined;
   }
 }
 
-/** Watching must not keep the process alive, saying goodbye must. (The types of pg know neither call.) */
+/** Watching the connection must not keep the process alive, closing it must. pg's types have neither method. */
 function setKeepAlive(client: Client, alive: boolean): void {
   const { ref, unref } = client as Client & { ref(): void; unref(): void };
   (alive ? ref : unref).call(client);
@@ -173,7 +173,7 @@ function supervise(
     if (stopping !== undefined) return;
     lost = await explainLoss(place);
     use.release();
-    // Left meanwhile: nobody is there to stop what a callback would start.
+    // After stop(), no caller would stop what a callback starts.
     if (stopping !== undefined) return;
     for (const tell of callbacks) tell(lost);
   });
@@ -189,7 +189,7 @@ function supervise(
   };
 }
 
-/** Keeps one idle connection: its end is the quickest sign that PostgreSQL is gone, or only restarted its children. */
+/** An idle connection, whose end is the fastest sign that PostgreSQL ended or restarted its children. */
 function watchConnection(place: ClusterPaths, connection: Connection, first: Client) {
   let client = first;
   let ending = false;
@@ -214,7 +214,7 @@ async function explainLoss(place: ClusterPaths): Promise<string> {
   return `PostgreSQL was shut down by someone else; see ${place.log}.`;
 }
 
-/** The last one shuts it down. Nobody joins or leaves meanwhile. */
+/** The last user shuts PostgreSQL down, under the lock that joining and leaving take. */
 async function releasePostgres(place: ClusterPaths, connection: Connection, use: FileLock): Promise<void> {
   await withFileLock(place.changeLock, async () => {
     use.release();
@@ -227,7 +227,7 @@ async function releasePostgres(place: ClusterPaths, connection: Connection, use:
   });
 }
 
-/** SIGINT is PostgreSQL's fast shutdown: sessions are ended, then everything is written. */
+/** SIGINT is PostgreSQL's fast shutdown: it ends sessions, then writes everything. */
 function interrupt(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(pid, "SIGINT");

@@ -8,7 +8,7 @@ const definitionOf = async ({ query }: Market, name: string): Promise<string> =>
   return rows[0].text;
 };
 
-/** As another release left it. */
+/** Replaces the function by one of another release. */
 async function hasOtherFunction({ query }: Market, name: string, version: number): Promise<void> {
   await query(
     `create or replace function ${name}(queues uuid[], at timestamptz, is_cut boolean) returns void language sql as 'select'`,

@@ -5,11 +5,11 @@ import type pg from "pg";
 import { MigrationMismatch } from "./migration-mismatch.ts";
 
 const SOURCE = join(import.meta.dirname, "../..");
-/** Beside the room that calls it. */
+/** Each function is in the folder of the room that calls it. */
 const PATTERN = "*/*/sql/functions/*.sql";
 const VERSION_LINE = /^-- Version (\d+)\n/;
 
-/** A function of the database, as its file defines it. */
+/** As its file defines it. */
 interface DatabaseFunction {
   name: string;
   version: number;
@@ -18,7 +18,7 @@ interface DatabaseFunction {
 }
 
 let cached: Promise<DatabaseFunction[]> | undefined;
-/** Read once: `/readyz` asks again and again. */
+/** Cached, since `/readyz` calls it regularly. */
 export const listFunctions = () => (cached ??= readFunctions());
 
 async function readFunctions(): Promise<DatabaseFunction[]> {
@@ -48,8 +48,8 @@ async function listApplied(client: pg.ClientBase | pg.Pool): Promise<AppliedFunc
 }
 
 /**
- * The functions that the database lacks or has in an older version. A newer version stays: during a rolling update, a process of the old
- * release that restarts must not replace what the new release calls.
+ * Functions that are missing or older in the database. A newer version stays: during a rolling update, a restarting
+ * process of the old release must not replace the new release's functions.
  */
 export async function listOutdatedFunctions(client: pg.ClientBase | pg.Pool): Promise<DatabaseFunction[]> {
   const applied = new Map((await listApplied(client)).map((row) => [row.name, row]));
@@ -64,7 +64,7 @@ export async function listOutdatedFunctions(client: pg.ClientBase | pg.Pool): Pr
   });
 }
 
-/** Creates or replaces what is outdated, and returns the names. In the client's transaction, which holds the migration lock. */
+/** Creates or replaces outdated functions and returns their names. Runs in the client's transaction, under the migration lock. */
 export async function applyFunctions(client: pg.ClientBase, now: Date): Promise<string[]> {
   const outdated = await listOutdatedFunctions(client);
   if (outdated.length > 0)

@@ -3,7 +3,7 @@ import { firstOf } from "../../core/required.ts";
 import { fingerprintOf } from "../../core/vault.ts";
 import type { Database } from "./database.ts";
 
-/** The database belongs to another environment or another keyring than this process. */
+/** The database belongs to another environment or another keyring. */
 export class WrongInstallation extends Error {
   override name = "WrongInstallation";
 }
@@ -18,7 +18,7 @@ export const installationOf = ({ environment, masterKeys }: Config): Installatio
   masterKeyFingerprints: masterKeys.map(fingerprintOf),
 });
 
-/** Writes at the first start what the database belongs to, and refuses any process of another kind after it. */
+/** Stores environment and key at the first start. Throws WrongInstallation when a later process differs. */
 export async function claimInstallation(db: Database, claim: InstallationIdentity, now: Date): Promise<void> {
   const primary = firstOf(claim.masterKeyFingerprints);
   await db
@@ -29,7 +29,7 @@ export async function claimInstallation(db: Database, claim: InstallationIdentit
   await mustBelongTo(db, claim);
 }
 
-/** From then on it belongs to whoever has this key: what the one before had sealed is under this one. */
+/** For a new primary key, after all sealed values are under it. */
 export const updateInstallationKey = (db: Database, masterKeyFingerprint: string) =>
   db.updateTable("installation").set({ masterKeyFingerprint }).execute();
 

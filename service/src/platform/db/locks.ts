@@ -4,36 +4,35 @@ import type { Logger } from "pino";
 import { transactionTimeouts } from "./client.ts";
 import { type Connection, createDirectClient } from "./database.ts";
 
-/** A lock that every process of the database knows by its key. */
+/** A lock by key, across all processes of the database. */
 export interface Lock {
   /** A number, or a name that PostgreSQL hashes. */
   key: number | string;
-  /** Such as "the migration lock". */
+  /** For example "the migration lock". */
   name: string;
-  /** Several hold it at once, and none who wants it alone. */
+  /** Several holders share it, and exclude an exclusive one. */
   isShared?: boolean;
 }
 
 export interface LockWait {
-  /** Whoever waits longer gets a LockHeld that names the holder. */
+  /** After this time, LockHeld names the holder. */
   maxMs: number;
   log?: Logger | undefined;
 }
 
-/** The lock was not free in time. */
 export class LockHeld extends Error {
   override name = "LockHeld";
 }
 
-/** After so long the log says who holds it. */
+/** After this time, the log names the holder. */
 const WARN_AFTER_MS = 3_000;
-/** How often the holder of a lock speaks within the time that PostgreSQL lets its transaction be idle. */
+/** Pings of the lock's holder within PostgreSQL's idle timeout of transactions. */
 const PINGS = 4;
 const NOT_AVAILABLE = "55P03";
 
 /**
- * Takes a lock in a transaction that the client has begun, until that ends. Transactions are what a connection pooler keeps
- * on one server connection: a lock of a session would stay with the pooler.
+ * Acquires the lock until the client's current transaction ends. A connection pooler keeps a server connection for one
+ * transaction only, so a session lock would stay with the pooler.
  */
 export async function lockInTransaction(client: pg.ClientBase, lock: Lock, wait: LockWait): Promise<void> {
   const first = Math.min(WARN_AFTER_MS, wait.maxMs);
@@ -67,7 +66,7 @@ async function tryLock(client: pg.ClientBase, lock: Lock, ms: number): Promise<b
 
 const keyOf = ({ key }: Lock) => (typeof key === "number" ? "$1::bigint" : "hashtext($1)::bigint");
 
-/** Such as: process 4711 (stoa backup, 10.0.0.3, since 2026-11-21T12:00:00.000Z). */
+/** For example: process 4711 (stoa backup, 10.0.0.3, since 2026-11-21T12:00:00.000Z). */
 async function holderOf(client: pg.ClientBase, lock: Lock): Promise<string> {
   const { rows } = await client.query<Holder>(
     `select l.pid, a.application_name as name, host(a.client_addr) as address,
@@ -94,8 +93,9 @@ interface Holder {
 }
 
 /**
- * Works while a connection of its own holds the lock, in an otherwise empty transaction. The lock ends with that connection: PostgreSQL
- * ends the one of a process that is frozen or cut off. Work that must not outlive it asks `mustBeHeld` before it commits.
+ * Runs `work` while a connection of its own holds the lock in an otherwise empty transaction. PostgreSQL ends that of a
+ * frozen or cut-off process, which releases the lock. Work that must not outlive the lock calls `mustBeHeld` before it
+ * commits.
  */
 export async function withLock<T>(
   connection: Connection,
@@ -119,7 +119,7 @@ export async function withLock<T>(
   }
 }
 
-/** Ends with the work, or with the connection. */
+/** Until the signal aborts or the connection breaks. */
 async function ping(client: pg.ClientBase, everyMs: number, signal: AbortSignal): Promise<void> {
   try {
     for (;;) {

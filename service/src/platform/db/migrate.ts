@@ -6,9 +6,9 @@ import { applyFunctions, listOutdatedFunctions } from "./functions.ts";
 import { type Lock, type LockWait, lockInTransaction } from "./locks.ts";
 import { MigrationMismatch } from "./migration-mismatch.ts";
 
-/** Any number, but the same in every process: two that start at once migrate one after the other. */
+/** Any number, equal in all processes: parallel migrations run one after the other. */
 const MIGRATION_LOCK: Lock = { key: 5_701_840_113, name: "the migration lock" };
-/** As long as a migration of a large database may take. */
+/** Enough for a migration of a large database. */
 const MIGRATION_WAIT_MS = 5 * 60_000;
 const folder = new URL("./migrations/", import.meta.url);
 
@@ -19,7 +19,7 @@ interface Migration {
 }
 
 let known: Promise<Migration[]> | undefined;
-/** Read once: `/readyz` asks again and again. */
+/** Cached, since `/readyz` calls it regularly. */
 const migrationsOnDisk = () => (known ??= readMigrations());
 
 async function readMigrations(): Promise<Migration[]> {
@@ -43,8 +43,8 @@ function mustMatchDisk(migrations: Migration[], applied: { name: string; checksu
 }
 
 /**
- * Brings the database to the newest migration and its functions to their newest versions; returns the names of what it ran. Each migration
- * takes the lock in its own transaction, and so do the functions: a pooler keeps no lock for longer, and a killed process leaves none.
+ * Migrates the database and its functions and returns the names of what ran. Each migration has its own transaction with
+ * the lock: a pooler cannot hold it for longer, and a killed process releases it.
  */
 export async function migrate(
   pool: pg.Pool,
@@ -57,7 +57,7 @@ export async function migrate(
   const applied: string[] = [];
   const client = await pool.connect();
   try {
-    // Shared: a database that lacks nothing starts beside others that start.
+    // Shared: processes with a complete database start in parallel.
     const isComplete = await inTransaction(client, async () => {
       await lockInTransaction(client, { ...MIGRATION_LOCK, isShared: true }, wait);
       if ((await findPending(client, migrations)).length > 0) return false;
@@ -99,7 +99,8 @@ async function findPending(client: pg.ClientBase, migrations: Migration[]): Prom
 }
 
 async function listApplied(client: pg.ClientBase): Promise<AppliedMigration[]> {
-  // Not to_regclass: it answers from the session's cache, which misses a table that was made while this transaction waited for the lock.
+  // Not to_regclass: it answers from the session's cache, which misses a table that was created while this transaction
+  // waited for the lock.
   const { rowCount } = await client.query(
     "select from pg_tables where tablename = 'schema_migrations' and schemaname = any (current_schemas(false))",
   );
@@ -108,7 +109,7 @@ async function listApplied(client: pg.ClientBase): Promise<AppliedMigration[]> {
     .rows;
 }
 
-/** Answers its name; null: none is left. */
+/** Returns the migration's name; null: none was pending. */
 async function applyNext(client: pg.ClientBase, migrations: Migration[], now: Date): Promise<string | null> {
   const [next] = await findPending(client, migrations);
   if (!next) return null;
@@ -125,24 +126,24 @@ async function applyNext(client: pg.ClientBase, migrations: Migration[], now: Da
   }
 }
 
-/** In the client's transaction: waits until nobody migrates, and lets nobody migrate or start until it ends. */
+/** Waits for a running migration, and blocks migrations and starts until the client's transaction ends. */
 export const lockMigrations = (client: pg.ClientBase) =>
   lockInTransaction(client, MIGRATION_LOCK, { maxMs: MIGRATION_WAIT_MS });
 
 export type AppliedMigration = Pick<Migration, "name" | "checksum">;
 
-/** Those that this version has, in their order. */
+/** The migrations of this version, in order. */
 export const listMigrations = async (): Promise<AppliedMigration[]> =>
   (await migrationsOnDisk()).map(({ name, checksum }) => ({ name, checksum }));
 
-/** Answers what made this database so far, none of which may differ from what is on disk. */
+/** Returns the applied migrations. Throws when one differs from the disk. */
 export async function appliedMigrations(client: pg.ClientBase): Promise<AppliedMigration[]> {
   const applied = await listApplied(client);
   mustMatchDisk(await migrationsOnDisk(), applied);
   return applied;
 }
 
-/** Answers what made this database, which must be all that is on disk. */
+/** Like appliedMigrations, and throws when one is missing. */
 export async function mustBeMigrated(client: pg.ClientBase): Promise<AppliedMigration[]> {
   const migrations = await migrationsOnDisk();
   const applied = await appliedMigrations(client);
@@ -151,14 +152,14 @@ export async function mustBeMigrated(client: pg.ClientBase): Promise<AppliedMigr
   return applied;
 }
 
-/** Whether every migration on disk has run, and every function is up to date, as `/readyz` asks. */
+/** For `/readyz`: every migration has run and every function is current. */
 export async function isMigrated(pool: pg.Pool): Promise<boolean> {
   const migrations = await migrationsOnDisk();
   const { rows } = await pool.query("select count(*)::int as count from schema_migrations");
   return rows[0]?.count === migrations.length && (await listOutdatedFunctions(pool)).length === 0;
 }
 
-/** Whether PostgreSQL takes writes: a standby, or a primary that is being replaced, takes none. */
+/** A standby, or a primary that is being replaced, accepts no writes. */
 export async function acceptsWrites(pool: pg.Pool): Promise<boolean> {
   const { rows } = await pool.query("show transaction_read_only");
   return rows[0].transaction_read_only === "off";

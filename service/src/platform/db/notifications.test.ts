@@ -26,7 +26,7 @@ after(() => sender.end());
 
 const send = (payload: string) => sender.query("select pg_notify($1, $2)", [CHANNEL, payload]);
 
-/** A listener with a clock of its own, and what it heard and forgot. */
+/** A listener with its own clock, which records payloads and clears. */
 function open(url = SERVER_URL) {
   const clock = { ms: 0 };
   const heard: string[] = [];
@@ -47,7 +47,7 @@ async function openAndListen(url?: string) {
   return all;
 }
 
-/** Stands between a client and PostgreSQL, and can fall silent or hang up. */
+/** A proxy between a client and PostgreSQL that can stop forwarding or close. */
 async function openLine() {
   const target = new URL(SERVER_URL);
   const path = `${target.searchParams.get("host")}/.s.PGSQL.${target.searchParams.get("port")}`;
@@ -83,7 +83,7 @@ async function openLine() {
   };
 }
 
-test("caughtUp(): resolves after the notifications of all earlier commits", async () => {
+test("catchUp(): resolves after the notifications of all earlier commits", async () => {
   const { notices, heard } = await openAndListen();
   for (let round = 0; round < 300; round++) {
     await send(String(round));
@@ -93,7 +93,7 @@ test("caughtUp(): resolves after the notifications of all earlier commits", asyn
   assert.equal(heard.length, 300);
 });
 
-test("caughtUp() during a probe: waits for a later one", async () => {
+test("catchUp() during a probe: waits for a later one", async () => {
   const { notices, heard } = await openAndListen();
   for (let round = 0; round < 50; round++) {
     const waiting = [notices.catchUp()];

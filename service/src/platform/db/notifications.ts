@@ -6,34 +6,34 @@ import { type Connection, createClient, createDirectClient, type DatabaseClient 
 
 declare module "../../core/context.ts" {
   interface Context {
-    /** Notifications of what other processes change in the database. */
+    /** Notifications of changes in the database by other processes. */
     notifications: Notifications;
   }
 }
 
-/** Carries the proof that what is sent is received. */
+/** The channel of the test notification. */
 export const PROOF_CHANNEL = "stoa_proof";
 const TRUSTED_MS = 1_000;
 const PROVE_AFTER_MS = 400;
 const RESPONSE_TIMEOUT_MS = 2_000;
 const RETRY_MS = 1_000;
-/** A line through a pooler stays one until settings change. */
+/** A connection through a pooler fails the test until the settings change. */
 const UNPROVEN_RETRY_MS = 30_000;
 
-/** Memory that is kept of the database, and forgotten as it is told. */
+/** A cache of database rows that notifications invalidate. */
 export interface NotifiedCache {
-  /** What to do on a notice, by channel; it gets the notice's payload. */
+  /** Handlers by channel; the argument is the payload. */
   on: Record<string, (payload: string) => void>;
-  /** Notices may have been missed: nothing that is kept can be trusted. */
+  /** Notifications may have been missed: the cache must drop everything. */
   clear(): void;
 }
 
-/** LISTEN does not work on this connection: a notification that was sent did not arrive. */
+/** LISTEN does not work on this connection: the test notification did not arrive. */
 class NotificationLost extends Error {}
 
 /**
- * Connects and listens, and proves that notifications arrive: another connection sends a nonce while this one is idle. Behind
- * a connection pooler in transaction mode LISTEN stays with a server connection that this one is not connected to while idle.
+ * Opens a connection that listens, and tests it: another connection sends a nonce while this one is idle. Behind a
+ * pooler in transaction mode, LISTEN stays with a server connection, which an idle client does not have.
  */
 export async function openListenConnection(
   connection: Connection,
@@ -47,7 +47,7 @@ export async function openListenConnection(
     query_timeout: RESPONSE_TIMEOUT_MS,
   });
   client.on("error", () => {}); // "end" follows
-  // pg settles no connect() that is ended meanwhile.
+  // pg never settles a connect() whose client is ended meanwhile.
   const leave = () => {
     arrived.reject(new Error("Connection terminated"));
     void client.end().catch(() => {});
@@ -75,7 +75,7 @@ interface ListenProof {
   arrived: PromiseWithResolvers<void>;
 }
 
-/** Listens on the channels, and waits for the nonce. */
+/** Listens on the channels and waits for the nonce. */
 async function listen(
   connection: Connection,
   client: DatabaseClient,
@@ -94,7 +94,7 @@ async function listen(
   await arrived.promise;
 }
 
-/** By the way that all writes go, which must lead to the same database. */
+/** Uses the path of all writes, which must lead to the same database. */
 async function sendProof(connection: Connection, nonce: string): Promise<void> {
   const sender = createClient(connection, {
     application_name: "stoa notices",
@@ -119,15 +119,15 @@ function explainLostNotification({ direct }: Connection, { isPooled }: DatabaseC
 }
 
 /**
- * Hears what triggers NOTIFY, over a connection of its own, so that every process forgets what another one has changed.
- * PostgreSQL tells in the order of commits, and before it answers a later question on that connection. So on a line that is
- * proven one answer proves that everything committed before the question was told; without a fresh one, silence proves nothing.
+ * Listens on a dedicated connection, so that processes drop what others have changed. PostgreSQL delivers notifications
+ * in commit order, and before the answer to a later query on that connection. So the answer to a probe proves that all
+ * earlier commits were delivered; silence proves nothing.
  */
 export class Notifications {
   readonly #connection: Connection;
   readonly #log: Logger;
   readonly #clock: () => number;
-  readonly #memories: NotifiedCache[] = [];
+  readonly #caches: NotifiedCache[] = [];
   readonly #closing = new AbortController();
   #client: DatabaseClient | null = null;
   #provenAt = Number.NEGATIVE_INFINITY;
@@ -142,12 +142,12 @@ export class Notifications {
     this.#clock = clock;
   }
 
-  /** To be called before listen(). */
-  register(memory: NotifiedCache): void {
-    this.#memories.push(memory);
+  /** Call it before listen(). */
+  register(cache: NotifiedCache): void {
+    this.#caches.push(cache);
   }
 
-  /** Begins to listen, and begins anew whenever the connection is lost. */
+  /** Listens, and reconnects whenever the connection breaks. */
   listen(): void {
     this.#listening = this.#keepListening();
   }
@@ -157,22 +157,22 @@ export class Notifications {
     await this.#listening;
   }
 
-  /** Why nothing may be cached; null: notifications arrive, or it is not known yet. */
+  /** Why nothing may be cached; null: notifications arrive, or the test is still running. */
   get problem(): string | null {
     return this.#problem;
   }
 
-  /** Whether everything was told that was committed over a second ago: only then may memory be used. */
+  /** Whether all notifications of commits over a second ago have arrived. Only then may caches be used. */
   areCurrent(): boolean {
     const age = this.#clock() - this.#provenAt;
-    // Asked for by whoever needs it: an idle process asks nothing.
+    // Callers trigger the probe, so that an idle process sends none.
     if (this.#client && age > PROVE_AFTER_MS && !this.#nextProof) void this.catchUp();
     return age <= TRUSTED_MS;
   }
 
-  /** Resolves when everything that was committed before this call has been told, or all is forgotten. */
+  /** Resolves when all notifications of earlier commits have arrived, or all caches are cleared. */
   catchUp(): Promise<void> {
-    // One question at a time; whoever comes while it is asked shares the next.
+    // One probe at a time; callers during a probe share the next.
     this.#nextProof ??= this.#proving.then(() => {
       this.#nextProof = null;
       this.#proving = this.#prove();
@@ -184,10 +184,10 @@ export class Notifications {
   async #prove(): Promise<void> {
     const client = this.#client;
     if (!client) return;
-    const askedAt = this.#clock();
+    const sentAt = this.#clock();
     try {
       await client.query("select 1");
-      if (this.#client === client) this.#provenAt = askedAt;
+      if (this.#client === client) this.#provenAt = sentAt;
     } catch {
       this.#lose();
       void client.end();
@@ -206,7 +206,7 @@ export class Notifications {
     }
   }
 
-  /** Answers whether the line was open, and heard nothing. */
+  /** Returns whether the connection was open, but received nothing. */
   #note(error: Error): boolean {
     const isUnproven = error instanceof NotificationLost;
     const problem = isUnproven ? error.message : "the connection that listens is lost";
@@ -216,35 +216,35 @@ export class Notifications {
     return isUnproven;
   }
 
-  /** Until the connection is lost. */
+  /** Returns or throws when the connection breaks. */
   async #listenOnce(): Promise<void> {
     const { signal } = this.#closing;
-    const channels = new Set(this.#memories.flatMap(({ on }) => Object.keys(on)));
+    const channels = new Set(this.#caches.flatMap(({ on }) => Object.keys(on)));
     const client = await openListenConnection(
       this.#connection,
       [...channels],
-      (channel, payload) => this.#tell(channel, payload),
+      (channel, payload) => this.#dispatch(channel, payload),
       signal,
     );
-    const gone = once(client, "end", { signal });
+    const ended = once(client, "end", { signal });
     try {
       this.#client = client;
       this.#problem = null;
-      await Promise.race([this.catchUp(), gone]);
-      await gone;
+      await Promise.race([this.catchUp(), ended]);
+      await ended;
     } finally {
       this.#lose();
       await client.end();
     }
   }
 
-  #tell(channel: string, payload: string): void {
-    for (const { on } of this.#memories) on[channel]?.(payload);
+  #dispatch(channel: string, payload: string): void {
+    for (const { on } of this.#caches) on[channel]?.(payload);
   }
 
   #lose(): void {
     this.#client = null;
     this.#provenAt = Number.NEGATIVE_INFINITY;
-    for (const memory of this.#memories) memory.clear();
+    for (const cache of this.#caches) cache.clear();
   }
 }

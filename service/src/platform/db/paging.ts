@@ -3,14 +3,13 @@ import { type Expression, sql } from "kysely";
 import { firstOf } from "../../core/required.ts";
 import type { Queries } from "./database.ts";
 
-/** A page of a list, as a verb answers it. */
 export interface Page<T> {
   items: T[];
   total: number;
   totalIsEstimate?: true;
-  /** What was searched for in the place of words that nothing holds. */
+  /** The corrected words, when the searched words had no match. */
   correctedSearch?: string;
-  /** Of the reviews of a product: how they rate it. */
+  /** Only for the reviews of a product. */
   ratings?: Ratings;
 }
 
@@ -26,10 +25,10 @@ export const mapPage = <A, B>(page: Page<A>, map: (item: A) => B): Page<B> => ({
   items: page.items.map(map),
 });
 
-/** Past this, counting would cost more than the page itself. */
+/** Above this, counting would cost more than the page itself. */
 const EXACT_TOTAL = 10_000;
 
-/** How many rows a query finds: exactly up to a bound, above it at least so many. */
+/** Counts exactly up to a bound; above it, the total is a minimum. */
 export async function countRows(
   db: Queries,
   found: { limit(rows: number): Expression<unknown> },

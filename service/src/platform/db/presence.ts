@@ -8,18 +8,18 @@ import { type Connection, createDirectClient } from "./database.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
-    /** The session lock by which other processes see that this one lives. */
+    /** A session lock that shows other processes that this one is alive. */
     presence: WorkerPresence;
   }
 }
 
-/** Any number, but the same in every process: the first half of the lock; the second is the worker's own. */
+/** Any number, equal in all processes: the first half of the lock; the second is the worker's key. */
 const PRESENCE_LOCK = 7_200_414;
 const MAX_KEY = 2 ** 31 - 1;
 const CHECK_EVERY_MS = 1_000;
 const RETRY_MS = 250;
 const RESPONSE_TIMEOUT_MS = 5_000;
-/** PostgreSQL ends the session of a process that is frozen or cut off for so long. */
+/** PostgreSQL ends the session of a process that is frozen or cut off for this long. */
 const FROZEN_MS = 10_000;
 
 const NEEDS_DIRECT =
@@ -28,7 +28,7 @@ const NEEDS_DIRECT =
 const NOT_SEEN =
   "The session lock of this process cannot be seen through DATABASE_URL: check that DATABASE_DIRECT_URL leads to the same database. Until then what a killed process held waits for its lease";
 
-/** A lock of an older session of this process, which may be about to end, does not count. */
+/** A lock of an older session of this process may be about to end and does not count. */
 const LOCK_QUERY = `
   select case when exists (select from pg_locks
                             where locktype = 'advisory' and classid = $1::integer::oid and objid = $2::integer::oid and objsubid = 2 and granted
@@ -36,8 +36,8 @@ const LOCK_QUERY = `
               then true else pg_try_advisory_lock($1::integer, $2::integer) end as held`;
 
 /**
- * Says that a process lives: a lock of a session of its own, which ends with the process, however it ends. What a worker leased
- * under its key may be taken over once nobody holds the lock.
+ * Shows that a process is alive by a session lock, which ends with the process in every case. Without the lock, other
+ * processes may take over the worker's leases.
  */
 export class WorkerPresence {
   readonly #connection: Connection;
@@ -46,7 +46,7 @@ export class WorkerPresence {
   readonly #closing = new AbortController();
   readonly #key = randomInt(1, MAX_KEY);
   #isHeld = false;
-  /** Whether the database that judges who is present has the lock. */
+  /** Whether the database that the pool reaches sees the lock. */
   #isSeen = false;
   #hasWarned = false;
   #looking: Promise<void> | null = null;
@@ -59,17 +59,17 @@ export class WorkerPresence {
     this.#log = log;
   }
 
-  /** To be written into leases; null while it is not held: such a lease just runs out. */
+  /** Written into leases. null while the lock is not held: such a lease simply expires. */
   get key(): number | null {
     return this.#isHeld && this.#isSeen ? this.#key : null;
   }
 
-  /** How many sessions have asked for the lock so far: after a lost one the locks of other processes may be late, too. */
+  /** The number of sessions so far: after a lost session, other processes may be without their locks too. */
   get sessions(): number {
     return this.#sessions;
   }
 
-  /** Resolves when the lock was asked for the first time. A lost connection is replaced, under the same key. */
+  /** Resolves after the first attempt to lock. A lost connection is replaced, with the same key. */
   async start(): Promise<void> {
     const first = Promise.withResolvers<void>();
     this.#holding = this.#keepHolding(first.resolve);
@@ -81,32 +81,32 @@ export class WorkerPresence {
     await this.#holding;
   }
 
-  async #keepHolding(asked: () => void): Promise<void> {
+  async #keepHolding(onAttempt: () => void): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      await this.#holdOnce(asked).catch((error) => {
+      await this.#holdOnce(onAttempt).catch((error) => {
         if (!signal.aborted) this.#log.warn({ err: error }, "the worker's session lock is not held");
       });
-      asked();
+      onAttempt();
       await sleep(RETRY_MS, null, { signal, ref: false }).catch(() => {});
     }
   }
 
-  /** Until the connection is lost. */
-  async #holdOnce(asked: () => void): Promise<void> {
+  /** Returns or throws when the connection breaks. */
+  async #holdOnce(onAttempt: () => void): Promise<void> {
     const client = createDirectClient(this.#connection, {
       application_name: "stoa worker",
       query_timeout: RESPONSE_TIMEOUT_MS,
       options: `-c idle_session_timeout=${FROZEN_MS} -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3`,
     });
-    client.on("error", () => {}); // told by `gone`
-    const gone = once(client, "end", { signal: this.#closing.signal });
-    gone.catch(() => {});
+    client.on("error", () => {}); // `ended` reports it
+    const ended = once(client, "end", { signal: this.#closing.signal });
+    ended.catch(() => {});
     try {
       await client.connect();
       if (client.isPooled) this.#giveUp();
       this.#sessions++;
-      await Promise.race([this.#askAgainAndAgain(client, asked), gone]);
+      await Promise.race([this.#retryLock(client, onAttempt), ended]);
     } finally {
       this.#isHeld = false;
       this.#isSeen = false;
@@ -114,24 +114,24 @@ export class WorkerPresence {
     }
   }
 
-  /** The lock would stay with a connection of the pooler's, and outlive this process. */
+  /** Behind a pooler, the lock would stay with the server connection and outlive this process. */
   #giveUp(): void {
     this.#log.warn(NEEDS_DIRECT);
     this.#closing.abort();
   }
 
-  async #askAgainAndAgain(client: pg.Client, asked: () => void): Promise<void> {
+  async #retryLock(client: pg.Client, onAttempt: () => void): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       const { rows } = await client.query(LOCK_QUERY, [PRESENCE_LOCK, this.#key]);
       this.#isHeld = rows[0].held;
       if (this.#isHeld) await this.#lookThroughPool();
-      asked();
+      onAttempt();
       await sleep(this.#isHeld ? CHECK_EVERY_MS : RETRY_MS, null, { signal, ref: false }).catch(() => {});
     }
   }
 
-  /** Waits for a pool that is slow only for a while: a session that asks nothing for longer would be ended. */
+  /** Waits a limited time for a slow pool: PostgreSQL would end a session that is idle for longer. */
   async #lookThroughPool(): Promise<void> {
     this.#looking ??= listPresentWorkers(this.#pool, [this.#key])
       .then((present) => this.#noteSeen(present.has(this.#key)))
@@ -153,14 +153,14 @@ export class WorkerPresence {
   }
 }
 
-/** The same in SQL, of one key; null, which is not known, counts as present. */
+/** In SQL, for one key. null, an unknown worker, counts as present. */
 export const isWorkerPresent = (key: RawBuilder<unknown>) => sql<boolean>`(${key} is null or exists (
   select from pg_locks
    where locktype = 'advisory' and classid = ${sql.lit(PRESENCE_LOCK)}::integer::oid and objid = ${key}::integer::oid
      and objsubid = 2 and granted
      and database = (select oid from pg_database where datname = current_database())))`;
 
-/** Which of these workers hold their lock. */
+/** Filters the keys to workers that hold their lock. */
 export async function listPresentWorkers(pool: pg.Pool, keys: number[]): Promise<Set<number>> {
   const { rows } = await pool.query<{ key: number }>(
     `select objid::bigint as key from pg_locks

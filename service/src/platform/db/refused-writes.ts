@@ -2,28 +2,28 @@ import type pg from "pg";
 
 declare module "../../core/context.ts" {
   interface Context {
-    /** Writes that the database refused lately, for `/readyz`. */
+    /** Writes that the database refused recently, for `/readyz`. */
     refusedWrites: RefusedWrites;
   }
 }
 
-/** What PostgreSQL answers to writes while it takes none, and what that means. */
+/** PostgreSQL's errors for writes, and their meaning. */
 const REASONS: Record<string, string> = {
   "25006": "the database is read-only",
   "53100": "the disk of the database is full",
 };
-/** How long a refused write counts where no trial write can be made. */
+/** How long a refused write counts when the trial write fails for another reason. */
 const REMEMBERED_MS = 10_000;
 
-// A megabyte of new pages beside the tables, wherever PostgreSQL has its other temporary files; in the one transaction of a message
-// with several statements.
+// Writes a megabyte of new pages to the tables' disk, since temporary files may be elsewhere. One message with several
+// statements is one transaction.
 const TRIAL = `
   set local temp_tablespaces = '';
   create temporary table trial_of_disk_space on commit drop as select generate_series(1, 30000) as n`;
 
 /**
- * Writes that the database lately refused: a full disk shows itself in nothing else. A single large statement can fill the disk for a
- * moment, so a trial write has to confirm it.
+ * Records refused writes, the only sign of a full disk. One large statement can fill the disk for a moment, so a trial
+ * write must confirm it.
  */
 export class RefusedWrites {
   readonly #pool: pg.Pool;
@@ -41,7 +41,7 @@ export class RefusedWrites {
     if (reason) this.#last = { reason, at: this.#now().getTime() };
   }
 
-  /** Why writes are refused at this moment; null: they are not. */
+  /** null: writes succeed. */
   async findReason(): Promise<string | null> {
     if (!this.#last) return null;
     this.#trial ??= this.#tryToWrite().finally(() => {

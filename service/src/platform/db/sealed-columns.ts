@@ -3,25 +3,25 @@ import { firstOf, lastOf, required } from "../../core/required.ts";
 import type { Vault } from "../../core/vault.ts";
 import type { Database, Tx } from "./database.ts";
 
-/** A column of texts that the vault sealed, and what each of them is bound to, in SQL's spelling. The room that writes it says so. */
+/** A column of sealed texts with their context, in SQL's spelling. The room that writes it declares it. */
 export interface SealedColumn<Bound extends string = string> {
   table: string;
   column: string;
-  /** The columns of its primary key, and their types. */
+  /** The primary key's columns with their types. */
   key: Record<string, "uuid" | "text" | "date" | "integer">;
-  /** What its context is made of: SQL over the row `t`, read as text. */
+  /** The parts of the context: SQL on the row `t`, as text. */
   bound: Record<Bound, string>;
   contextOf(bound: Record<Bound, string>): string;
 }
 
-/** Keeps the names of `bound` and of what `contextOf` asks for the same. */
+/** Makes the type system require the names of `bound` in `contextOf`. */
 export const sealedColumn = <Bound extends string>(column: SealedColumn<Bound>) =>
   column as unknown as SealedColumn;
 
-/** So few that nobody waits long for one of them. */
+/** Small, so that each transaction is short. */
 const BATCH = 200;
 
-/** How many texts each key holds, whether it is in the ring or not. */
+/** The number of texts under each key, also of keys outside of the ring. */
 export async function countSealed(
   db: Database,
   columns: readonly SealedColumn[],
@@ -40,11 +40,11 @@ export async function countSealed(
 
 export interface Rewrapped {
   rewrapped: number;
-  /** Left as they were: altered, moved to another row, or sealed by a key that is not in the ring. */
+  /** Unchanged texts: altered, moved to another row, or sealed by a key outside of the ring. */
   refused: number;
 }
 
-/** Puts all that other keys hold in a column under the primary one, beside whoever reads and writes it. */
+/** Seals a column's texts under the primary key, while other processes read and write it. */
 export async function rewrapColumn(db: Database, vault: Vault, column: SealedColumn): Promise<Rewrapped> {
   const done = { rewrapped: 0, refused: 0 };
   let after: string[] | null = null;
@@ -78,8 +78,8 @@ async function rewrapBatch(tx: Tx, vault: Vault, column: SealedColumn, after: st
 }
 
 /**
- * Rows that somebody else holds are passed over, and found by the next round: whoever waits for a row while it holds
- * others could wait in a circle. Those of a batch cannot change until they are written.
+ * Skips locked rows, which the next batch finds: waiting for one while holding others could deadlock. The locks protect
+ * the batch until it is written.
  */
 async function lockBatch(
   tx: Tx,

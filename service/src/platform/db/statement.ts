@@ -9,16 +9,13 @@ const PARAMETER = /(?<!:):([a-z]\w*)/gi;
 const COMMENT_LINE = /^\s*--.*\n/gm;
 
 /**
- * Reads SQL from a file, once, and splits it at its `:parameters`. A call then builds the same `sql` template as one in TypeScript: a value
- * becomes a parameter, and a fragment of SQL becomes a part of the text.
+ * Reads SQL from a file once and splits it at its `:parameters`. A call builds the same `sql` template as one in
+ * TypeScript: a value becomes a parameter, a fragment becomes part of the text.
  */
 export const readSql = <Values extends object, Row = unknown>(file: URL) =>
   parseSql<Values, Row>(readText(file));
 
-/**
- * The same as a prepared statement, under the name of the file. With other fragments the text is another one and needs a name of its own:
- * each variant has one.
- */
+/** The same as a prepared statement, named after the file. Other fragments make another text, which needs another name: the variant. */
 export function readStatement<Values extends object, Row = unknown>(file: URL, variant?: string) {
   const name = basename(fileURLToPath(file), ".sql").replaceAll("-", "_");
   const fullName = variant === undefined ? name : `${name}_${variant}`;

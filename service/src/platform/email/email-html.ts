@@ -1,7 +1,7 @@
 import { html } from "../http/html.ts";
 import type { EmailContent } from "./render-email.ts";
 
-/** Inline, because mail programs drop stylesheets; the classes are for the dark colours alone. */
+/** Inline, because email clients drop stylesheets; the classes are for dark colors only. */
 const STYLE = {
   page: "margin:0;padding:24px 12px;background:#f4f3ef;color:#1c1b22;font:16px/1.55 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;-webkit-text-size-adjust:100%",
   preview: "display:none;max-height:0;overflow:hidden;mso-hide:all",
@@ -18,7 +18,7 @@ const STYLE = {
   line: "margin:24px 0 16px;border:0;border-top:1px solid #e0deda",
 };
 
-/** Only for programs that follow the reader's colours; the others show the light ones above. */
+/** Only for clients with dark mode; others show the light colors above. */
 const DARK = `:root{color-scheme:light dark;supported-color-schemes:light dark}
 @media (prefers-color-scheme:dark){
 .page{background:#121116!important;color:#eceaf2!important}
@@ -30,7 +30,7 @@ const DARK = `:root{color-scheme:light dark;supported-color-schemes:light dark}
 .line{border-color:#34323d!important}
 }`;
 
-/** Without tables and pictures: it reads alike with them blocked, aloud, and on a phone. */
+/** No tables and no images, so that it also works with blocked images, screen readers and phones. */
 export function renderEmailHtml({ subject, paragraphs, action, footnotes }: EmailContent): string {
   return html`<!doctype html>
 <html lang="en" dir="ltr">

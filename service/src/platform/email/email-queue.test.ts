@@ -34,7 +34,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-/** Sends in a transaction of its own; answers the id of the email's row. */
+/** Queues an email in its own transaction. Returns the id of its row. */
 async function send(recipient = "ada@example.com", what: Email = message, { service }: Market = market) {
   const { ctx } = service;
   await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, recipient, what));

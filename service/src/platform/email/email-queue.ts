@@ -16,7 +16,7 @@ import type { Email } from "./render-email.ts";
 const RETENTION_DAYS = 7;
 const MAX_LISTED = 200;
 
-/** Tried for six to eight hours: as long as a mail server may be away, or ask a stranger to come again. */
+/** Retried for six to eight hours, which covers an outage of the mail server and greylisting. */
 export const sendEmailJob: JobDefinition = {
   name: "send-mail",
   retries: 10,
@@ -35,7 +35,7 @@ export const sealedEmails = sealedColumn({
   contextOf: ({ id }) => sealContext(id),
 });
 
-/** Writes an email in the caller's transaction; a job sends it after the commit, so that nobody waits for a mail server. */
+/** Writes an email in the caller's transaction. A job sends it after the commit, so that no request waits for a mail server. */
 export async function queueEmail(
   ctx: Context,
   tx: Queries,
@@ -54,8 +54,8 @@ export async function queueEmail(
 }
 
 /**
- * Hands an email over, once: unless the process is killed between the mail server's yes and our note of it, when the
- * next attempt sends it again under the same Message-ID. What was taken is kept no longer; /dev/mail shows it for a week.
+ * Sends an email once. If the process is killed between the server's answer and our commit, the next attempt sends it
+ * again with the same Message-ID. The content is deleted once sent; /dev/mail shows emails for a week.
  */
 export async function sendQueuedEmail(ctx: Context, mailId: string, signal: AbortSignal): Promise<void> {
   const mail = await findUnsentEmail(ctx.db, mailId);
@@ -77,7 +77,7 @@ export async function sendQueuedEmail(ctx: Context, mailId: string, signal: Abor
 const openEmail = ({ vault }: Context, { id, sealedLetter }: { id: string; sealedLetter: string }): Email =>
   JSON.parse(vault.open(sealedLetter, sealContext(id)));
 
-/** An email as /dev/mail shows it. */
+/** For /dev/mail. */
 export interface StoredEmail extends Email {
   id: string;
   to: string;
@@ -98,7 +98,6 @@ const toStoredEmail = (ctx: Context, mail: EmailRow): StoredEmail => ({
   ...openEmail(ctx, mail),
 });
 
-/** Newest first. */
 export async function listEmails(ctx: Context): Promise<StoredEmail[]> {
   return (await listStoredEmails(ctx.db, MAX_LISTED)).map((mail) => toStoredEmail(ctx, mail));
 }

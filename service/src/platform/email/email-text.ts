@@ -3,7 +3,7 @@ import type { EmailContent } from "./render-email.ts";
 
 const WIDTH = 72;
 
-/** Broken at spaces; a word that is longer than a line stays whole, since it may be an address. */
+/** Breaks at spaces. A longer word stays whole, since it may be a URL. */
 function wrap(text: string): string {
   const lines = [""];
   for (const word of text.split(" ")) {
@@ -15,7 +15,7 @@ function wrap(text: string): string {
   return lines.join("\n");
 }
 
-/** The link stands on a line of its own, unbroken, so that it can be clicked or copied whole. */
+/** The link is on its own line, unbroken, so that it can be clicked or copied. */
 export function renderEmailText({ paragraphs, action, footnotes }: EmailContent): string {
   const blocks = [
     ...paragraphs.map(wrap),

@@ -104,7 +104,7 @@ suite("/dev/mail", () => {
 });
 
 suite("/dev/mail opens every account, so it is local only", () => {
-  /** fetch does not let a program name another host. */
+  /** `fetch` cannot set Host. */
   const statusFor = (headers: Record<string, string>) =>
     new Promise<number>((resolve, reject) => {
       const asking = request(`${market.origin}/dev/mail`, { headers }, (reply) => {
@@ -137,7 +137,7 @@ suite("/dev/mail opens every account, so it is local only", () => {
     const own = { remoteAddress: "127.0.0.1", localAddress: "127.0.0.1" };
     assert.ok(asked(own, "127.0.0.1:4000", "http://127.0.0.1:4000"));
     assert.ok(!asked(own, "127.0.0.1:4000", "http://127.0.0.1:4000", "1.0"));
-    // Where the service has another address than a loopback one, such a proxy is likely.
+    // With another address than a loopback one, such a proxy is likely.
     for (const origin of ["https://stoa.example", "http://stoa.lan", "http://192.168.1.5:4000"]) {
       assert.ok(!asked(own, "127.0.0.1:4000", origin));
       assert.ok(!asked(own, new URL(origin).host, origin));

@@ -7,14 +7,11 @@ import { html, sendPage } from "../http/html.ts";
 import { requireTestPageAccess } from "../http/test-pages.ts";
 import { findEmail, listEmails, type StoredEmail } from "./email-queue.ts";
 
-/** An email may do nothing but open its links in another tab. */
+/** An email can only open its links in another tab. */
 const SANDBOX = "allow-popups allow-popups-to-escape-sandbox";
 const EMAIL_POLICY = `default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox ${SANDBOX}`;
 
-/**
- * /dev/mail: the emails that would have been sent, of a test environment without a mail server. They open everybody's
- * account: to most there is no such page.
- */
+/** /dev/mail: the emails of a test environment without a mail server. They open every account, so other machines get 404. */
 export function addEmailPages(app: FastifyInstance, ctx: Context): void {
   if (ctx.config.environment !== "test" || ctx.config.mail !== "dev") return;
   const onRequest = requireTestPageAccess(ctx);

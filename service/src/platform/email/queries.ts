@@ -26,7 +26,6 @@ export const findUnsentEmail = (db: Queries, id: string) =>
 export const findStoredEmail = (db: Queries, id: string) =>
   unsealableEmails(db).where("id", "=", id).executeTakeFirst();
 
-/** Newest first. */
 export const listStoredEmails = (db: Queries, limit: number) =>
   unsealableEmails(db).orderBy("createdAt", "desc").orderBy("id", "desc").limit(limit).execute();
 

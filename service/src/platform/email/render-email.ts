@@ -2,26 +2,26 @@ import { toVisibleLine } from "@stoa/contract";
 import { renderEmailHtml } from "./email-html.ts";
 import { renderEmailText } from "./email-text.ts";
 
-/** A message as it is sent: readable as text and as HTML. */
+/** Both forms of one message. */
 export interface Email {
   subject: string;
   text: string;
   html: string;
-  /** Where its button leads. */
+  /** The target of its button. */
   link?: string;
 }
 
 export interface EmailInput {
   subject: string;
-  /** Plain text, a paragraph each. */
+  /** One plain text per paragraph. */
   paragraphs: string[];
-  /** One thing to do. */
+  /** The email's button. */
   action?: { label: string; url: string };
-  /** Smaller, below: why this came, and what to do if it should not have. */
+  /** In small print: why the email was sent, and what to do if it is unexpected. */
   footnotes?: string[];
 }
 
-/** One template for every email: text first, and the same words as HTML. */
+/** The template of every email. */
 export function renderEmail({ subject, paragraphs, action, footnotes = [] }: EmailInput): Email {
   const words = {
     subject: toVisibleLine(subject),
@@ -37,7 +37,7 @@ export function renderEmail({ subject, paragraphs, action, footnotes = [] }: Ema
   };
 }
 
-/** What is in an email, each text a line. */
+/** Each text is one line. */
 export interface EmailContent {
   subject: string;
   paragraphs: string[];

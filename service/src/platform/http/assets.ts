@@ -30,16 +30,16 @@ function readAsset(name: string): [string, StaticContent] {
   ];
 }
 
-/** One digest of all files: modules import each other by relative paths and must be of one edition. */
+/** One digest of all files: modules import each other by relative paths and must be of one version. */
 const edition = digestOf([...assets].map(([name, content]) => name + content.etag(null)).join());
 
-/** The path of a file in pages. It never means other bytes, so browsers cache it for ever. */
+/** The immutable path for pages, which contains the digest. */
 export function assetPath(name: string): string {
   if (!assets.has(name)) throw new TypeError(`there is no ${name} below http/assets`);
   return `/assets/${edition}/${name}`;
 }
 
-/** During a deployment a page may ask for another node's edition: the answer has our bytes and is not cached. */
+/** During a deployment a page may request another node's version: the answer has our bytes and is not cached. */
 export function addAssets(app: FastifyInstance): void {
   app.get("/assets/:name", (request, reply) => sendAsset(request, reply, "no-cache"));
   app.get("/assets/:edition/:name", (request, reply) => {

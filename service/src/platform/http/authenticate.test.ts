@@ -27,7 +27,6 @@ function assertRefused(reply: Reply) {
   assert.doesNotMatch(reply.text, /stoa_(test|live)_/, "the credential is not told again");
 }
 
-/** The same key with its last character another one. */
 const mistyped = (key: string) => key.slice(0, -1) + (key.endsWith("0") ? "1" : "0");
 
 suite("401 with WWW-Authenticate", () => {
@@ -149,7 +148,7 @@ suite("an API key", () => {
     };
     const useUntil = async (moment: number) => {
       await user.get("/v1/products");
-      // Written beside the request, on a connection that may have to be opened first.
+      // A request does not wait for this write, which may need a new connection.
       for (let tries = 0; (await lastUse()) !== moment && tries < 500; tries++) await sleep(10);
       assert.equal(await lastUse(), moment);
     };

@@ -13,7 +13,7 @@ let enter: (endpoint: Endpoint) => Client;
 let productId: string;
 const statusOf = (endpoint: Endpoint, code: ErrorCode): number =>
   endpoint.response.kind === "foreign" ? openAiStatusOf(code) : errorCatalogue[code].status;
-/** Path parameters that name something of the member's, so that what is refused is the body. */
+/** Path parameters of existing objects, so that only the body is invalid. */
 let ids: Record<string, string>;
 let rowsBefore: Record<string, number>;
 before(async () => {
@@ -28,7 +28,7 @@ before(async () => {
   enter = await allowedCallers(market, member);
   rowsBefore = await rowCounts();
 });
-// Nothing that is refused leaves anything behind.
+// A refused request writes nothing.
 afterEach(async () => assert.deepEqual(await rowCounts(), rowsBefore));
 after(() => market.close());
 
@@ -66,7 +66,7 @@ function assertRefused(reply: Reply, field: string, status = 400) {
 }
 
 const named = (name: string) => endpoints.find((endpoint) => endpoint.name === name)!;
-/** What uploads refuse stands beside them, in files/. */
+/** Tests of invalid uploads are in files/. */
 const takers = endpoints.flatMap((endpoint) =>
   endpoint.request.kind === "json" ? [{ ...endpoint, ...endpoint.request }] : [],
 );
@@ -105,13 +105,14 @@ const otherTypes = [
   ";",
 ];
 
-/** Endpoints of one kind read their bodies by the same code. */
+/** Endpoints of one kind parse bodies with the same code. */
 const kindOf = ({ method, base, request, response }: Endpoint) =>
   [method, base, request.kind, response.kind].join(" ");
 
 const kinds = new Set<string>();
 for (const [at, endpoint] of [...takers, ...actions].entries()) {
-  // The first endpoint of each kind, and in the full size every endpoint, gets all bad bodies; else one, another one for each endpoint.
+  // The first endpoint of each kind gets all invalid bodies, every other endpoint one of them in turn. In full size, every
+  // endpoint gets all.
   const getsAll = isFullSize || !kinds.has(kindOf(endpoint));
   kinds.add(kindOf(endpoint));
   const someOf = <T>(all: readonly T[]): readonly T[] => (getsAll ? all : [all[at % all.length]!]);
@@ -121,7 +122,7 @@ for (const [at, endpoint] of [...takers, ...actions].entries()) {
       test(`${words}: an error of the body`, async () => assertRefused(await send(endpoint, body), "body"));
     }
 
-    // OpenAI adds fields all the time: at its door they are passed over.
+    // OpenAI adds fields all the time, so its endpoints ignore unknown ones.
     const unknown =
       endpoint.response.kind === "foreign" ? [] : ["nonsense", "constructor", "toString", "api_key"];
     test("an unknown field and __proto__: named", async () => {
@@ -160,7 +161,7 @@ for (const [at, endpoint] of [...takers, ...actions].entries()) {
     test("a body over the limit, with and without Content-Length", async () => {
       const limitKiB = endpoint.base === "/api/auth" ? 256 : 1_024;
       const body = `{"title":"${"x".repeat(limitKiB * 1_024)}"}`;
-      // OpenAI's clients would repeat a request after 413.
+      // OpenAI's clients would retry after 413.
       const status = endpoint.response.kind === "foreign" ? 400 : 413;
       assertError(await send(endpoint, body), status, "PAYLOAD_TOO_LARGE");
       const init = { body: new Blob([body]).stream(), duplex: "half" } as RequestInit;
@@ -396,7 +397,7 @@ suite("unusual and valid input", () => {
     assert.equal(reply.status, 200, reply.text);
     return reply.body.data.title;
   };
-  // Each makes an event: they are counted anew.
+  // Each of these makes an event, which changes the row counts.
   afterEach(async () => {
     rowsBefore = await rowCounts();
   });

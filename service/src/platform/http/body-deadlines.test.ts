@@ -19,7 +19,7 @@ before(async () => {
 });
 after(() => market.close());
 
-/** Everything that the service sends until it closes the connection. The test runner's own timeout is the upper bound. */
+/** Reads until the service closes the connection. The test runner's timeout is the upper bound. */
 function untilClosed(text: string, { every, drip = "x" }: { every?: number; drip?: string } = {}) {
   const { hostname, port } = new URL(market.origin);
   return new Promise<string>((resolve) => {
@@ -101,7 +101,7 @@ test("a complete body: processing may take longer than the deadlines", async () 
   await holder.query("begin; lock table products in exclusive mode");
   const created = createDraft(member);
   await waitForBlockedStatements(market);
-  // No event tells that a deadline did not strike: only its time does.
+  // Only time shows that a deadline did not fire.
   await sleep(2 * IDLE_MS);
   await holder.query("commit");
   await holder.end();

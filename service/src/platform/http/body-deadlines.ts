@@ -42,8 +42,8 @@ const hasBody = ({ headers }: FastifyRequest) =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 
 /**
- * Refuses a request whose body does not arrive in time, and ends its connection; also when it was answered before its body
- * was read. The body of an upload is read when it is its turn, under a deadline that begins there: `UploadTimeout`.
+ * Refuses a request whose body is late and closes its connection, also when it was answered before its body was read. An
+ * upload waits in a queue before it is read and has its own deadline: `UploadTimeout`.
  */
 export function limitBodyTime(
   deadlines: BodyDeadlines,
@@ -57,7 +57,7 @@ export function limitBodyTime(
     deadlines,
     () => raw.socket.bytesRead,
     (reason) => {
-      // Bytes that arrived and wait to be read are not late.
+      // Received bytes that wait to be read are not late.
       if (raw.readableLength > 0 && !reply.sent) return;
       end();
       if (reply.sent) return void raw.destroy();
@@ -70,8 +70,8 @@ export function limitBodyTime(
 }
 
 /**
- * Counts the bytes that reach the parser, since what a client sent may also keep the parser waiting: of a part behind the
- * last one it reports the beginning, and never the end.
+ * Counts the bytes that reach the parser, since received bytes may also leave the parser waiting: for a part after the
+ * closing boundary, it reports the start and never the end.
  */
 export class UploadTimeout {
   /** Never resolves. */

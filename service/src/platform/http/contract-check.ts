@@ -46,7 +46,7 @@ export function mustMatchContract(
 const schemaOf = ({ data, accepted }: OneResponse, status: number): z.ZodType =>
   status === 202 && accepted?.kind === "background" ? accepted.data : data;
 
-/** A message names its field once, because a person may see the message alone. */
+/** A message names its field once, because a user may see the message without the field. */
 function mustNameItsField(endpoint: Endpoint, answer: Pick<RenderedResponse, "body">): void {
   const { error } = JSON.parse(bodyTextOf(answer)) as { error: Failure["error"] & { param?: string } };
   const field = error.details?.["field"] ?? error.param;

@@ -16,7 +16,7 @@ const clock = {
   now: () => new Date(clock.ms),
 };
 
-/** A kind of counters, and how time passes for it. */
+/** An implementation of the counters, and how its time passes. */
 interface Driver {
   open(): Promise<RateLimitCounters>;
   forward(ms: number): Promise<void>;
@@ -52,7 +52,7 @@ async function takeAll(counters: RateLimitCounters, wish: RateLimitKey, times: n
 const usedIn = async (counters: RateLimitCounters, wish: RateLimitKey) =>
   (await counters.peek(wish)).map(({ used }) => used);
 
-/** Slow and obvious: from all moments at which somebody was served, what a new moment meets. */
+/** The reference model: computes the windows from the times of all served requests. */
 function model(quotas: Quota[], served: number[], at: number) {
   return quotas.map(({ seconds }) => {
     let begun = Number.NEGATIVE_INFINITY;
@@ -89,12 +89,12 @@ async function behavesAsModel(driver: Driver, quotas: Quota[], steps: Step[]): P
       );
     }
   } finally {
-    // Also when the property fails: a client whose Redis is gone goes on reconnecting, and the file never ends.
+    // Also after a failure: a Redis client without its server would reconnect forever and block the process.
     await counters.close();
   }
 }
 
-/** Lengths and moments that never fall together, so that the milliseconds a real store takes decide nothing. */
+/** Lengths and times that never coincide, so that milliseconds of a real store do not matter. */
 const coarse = { seconds: fc.integer({ min: 1, max: 8 }).map((n) => n * 1_000 + 500), gap: 1_000_000 };
 const fine = { seconds: fc.integer({ min: 1, max: 20 }), gap: 1 };
 
@@ -311,7 +311,7 @@ suite("counters with a fallback", { skip: whyNoRedis }, () => {
   });
 });
 
-/** What each of many requests at once waited, in milliseconds. */
+/** The waiting time of each of many parallel requests, in milliseconds. */
 async function waits(counters: RateLimitCounters, wish: RateLimitKey, times: number): Promise<number[]> {
   const begun = performance.now();
   const wait = async () => {

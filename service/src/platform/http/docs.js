@@ -1,4 +1,4 @@
-/** Swagger UI's own filter knows tags alone: this one looks for every word in an operation's method, path, summary and tag. */
+/** Swagger UI's own filter knows tags only. This one searches every word in method, path, summary and tag of an operation. */
 function filterOperations() {
   const textOf = (operation, tag) =>
     [
@@ -26,7 +26,7 @@ function filterOperations() {
   };
 }
 
-// Swagger UI on our own document. The key that is typed in stays in this page.
+// Swagger UI on our own document. The entered key stays in this page.
 window.SwaggerUIBundle({
   url: "/v1/openapi.json",
   dom_id: "#reference",
@@ -41,7 +41,7 @@ window.SwaggerUIBundle({
   presets: [window.SwaggerUIBundle.presets.apis],
 });
 
-// The input comes with the operations, and has no label of its own.
+// Swagger UI renders the input with the operations, without a label.
 const labelled = new MutationObserver(() => {
   const input = document.querySelector("#reference .operation-filter-input");
   if (!input) return;

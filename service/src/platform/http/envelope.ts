@@ -70,8 +70,8 @@ interface ListUrl {
 }
 
 /**
- * `Link` of RFC 8288 with first, prev, next and last; the paths keep the filters of the request. Of an estimated total
- * nobody knows the last page: there is a next one as long as this one is full.
+ * The `Link` header (RFC 8288) with first, prev, next and last; the paths keep the request's filters. An estimated total
+ * has no last page: next exists while the page is full.
  */
 function linkHeader(
   { path, query }: ListUrl,

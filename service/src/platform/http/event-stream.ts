@@ -23,8 +23,8 @@ export type StreamTimeouts = typeof streamTimeouts;
 const RECONNECT_MS = 2_000;
 
 /**
- * Sends a stream until it ends: its source does, its reader goes or stands still, or the credential that opened it is worth
- * nothing any more. Nothing is asked of the source while the reader has not taken what was sent.
+ * Sends a stream until its source ends, its client disconnects or stalls, or its credential ends. Requests the next
+ * event only after the client has read the previous one.
  */
 export function sendEventStream(
   server: ServerDependencies,
@@ -120,7 +120,7 @@ function end(raw: ServerResponse): void {
   else raw.end();
 }
 
-/** True while the database is away: no key can be revoked then. */
+/** True while the database is unavailable: no key can be revoked then. */
 async function isStillAuthorized(
   server: ServerDependencies,
   endpoint: Endpoint,

@@ -39,7 +39,7 @@ export class FallbackCounters implements RateLimitCounters {
   async #ask<T>(question: (counters: RateLimitCounters) => Promise<T>): Promise<T> {
     const at = this.#options.now().getTime();
     if (at < this.#retryAt) return question(this.#own);
-    // One request tries for all; the others do not wait.
+    // One request probes for all; the others do not wait.
     if (this.#retryAt !== 0) this.#retryAt = at + RETRY_AFTER_MS;
     try {
       const answer = await withTimeout(question(this.#shared));

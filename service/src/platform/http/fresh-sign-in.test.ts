@@ -5,7 +5,7 @@ import { emailsToUser } from "../../../test/emails.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 
 const MINUTE_MS = 60_000;
-/** These ask for a code of the authenticator app, which a stolen session has not. */
+/** These require an authenticator code, which a stolen session does not have. */
 const ASK_FOR_CODE = ["twoFactor.confirm", "twoFactor.renewBackupCodes"];
 
 let market: Market;

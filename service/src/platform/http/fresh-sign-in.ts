@@ -6,10 +6,7 @@ export const FRESH_MINUTES = 15;
 export const isFresh = ({ now }: Pick<Context, "now">, { authenticatedAt }: SessionCaller): boolean =>
   now().getTime() - authenticatedAt.getTime() < FRESH_MINUTES * 60_000;
 
-/**
- * Before what a stolen session must not do. A key or token passes: it holds what its owner granted it, and `access` says
- * where it may go.
- */
+/** Protects what a stolen session must not do. A key or token passes: its owner granted it, and `access` limits it. */
 export function mustBeFresh(ctx: Pick<Context, "now">, caller: Caller): void {
   if (caller.kind !== "session" || isFresh(ctx, caller)) return;
   throw new ApiError(

@@ -15,15 +15,15 @@ import { createWorkflow, startExecution } from "../../../test/workflows.ts";
 import { toId } from "../../core/ids.ts";
 import { openAiStatusOf } from "./openai-error.ts";
 
-/** So many that each endpoint gets some. */
+/** Enough for several requests per endpoint. */
 const REQUESTS = 3_000;
-/** A busy machine asks less often, rather than for longer. */
+/** A busy machine sends fewer requests instead of taking longer. */
 const BUDGET_MS = 40_000;
 
 let market: Market;
 let member: Client;
 let enter: (endpoint: Endpoint) => Client;
-/** Ids that name something, so that garbage gets past the first question too. */
+/** Ids of existing objects, so that random requests get beyond 404. */
 let ids: Record<string, string[]>;
 before(async () => {
   market = await openMarket();
@@ -36,7 +36,7 @@ before(async () => {
   const approval = { id: "ok", type: "approval", timeoutSeconds: 600 };
   const workflowId = await createWorkflow(member, { steps: [approval] });
   const waiting = await startExecution(member, workflowId);
-  // Nobody listens there, so that a verification ends at once and asks nobody.
+  // No server listens at this address, so that a verification fails at once.
   const key = {
     provider: "openai-compatible",
     name: "Mine",
@@ -55,7 +55,7 @@ before(async () => {
   const discount = { code: "MINE", percentOff: 10 };
   await bookEarnings(market, member, { amountMinor: 5_000n });
   const image = await sendImage(member, own, { bytes: await picture() });
-  // Nobody listens there either, and in a market nobody posts.
+  // No server listens here either, and tests send no webhooks.
   const hook = (await member.post("/v1/webhooks", { url: "http://127.0.0.1:9/" })).body.data.id;
   const since = new Date(market.clock.now.getTime() - 1_000).toISOString();
   ids = {
@@ -73,7 +73,7 @@ before(async () => {
     workflowId: [workflowId, bought],
     providerKeyId: [providerKeyId],
     eventId: [event.id],
-    // Not the one who asks: ended sessions of theirs would end the asking.
+    // Another user than the caller, whose sessions must not end.
     userId: [toId("usr", seller.userId)],
     sessionId: [sessionIdOf(await market.createSession(member.userId))],
     clientId: [app.id],
@@ -88,7 +88,7 @@ before(async () => {
 });
 after(() => market.close());
 
-/** Of what they have seen, so that it waits for its seller. */
+/** Of a product that the buyer has used, so that the seller must decide. */
 async function hasRefund(member: Client, productId: string): Promise<string> {
   await member.get(`/v1/products/${productId}`);
   const [order] = (await member.get(`/v1/purchases?productId=${productId}`)).body.data;
@@ -99,7 +99,7 @@ const sessionIdOf = ({ key }: Client) => decodeJwt(key).jti!;
 const named = (name: string) => endpoints.find((endpoint) => endpoint.name === name)!;
 
 interface Attempt {
-  /** By its name, so that a counterexample can be read. */
+  /** By name, so that a counterexample is readable. */
   endpoint: string;
   path: string;
   headers: Record<string, string>;
@@ -157,7 +157,7 @@ function oddPath(endpoint: Endpoint): fc.Arbitrary<string> {
   return fc.tuple(...arbitraries).map((chosen) => `${endpoint.base}/${chosen.join("/")}`);
 }
 
-/** Mostly parameters that the endpoint knows, with values that it may not. */
+/** Mostly known parameters with invalid values. */
 function oddQuery(endpoint: Endpoint): fc.Arbitrary<string> {
   const known = Object.entries(endpoint.query.shape);
   const choices = known.map(([name]) => name);
@@ -196,12 +196,12 @@ function oddQuery(endpoint: Endpoint): fc.Arbitrary<string> {
 
 const encode = (value: string) => encodeURIComponent(value.toWellFormed());
 
-/** Mostly the endpoint's example with a field or two replaced; else any JSON, or none. */
+/** Mostly the endpoint's example with one or two fields replaced; else any JSON, or none. */
 function oddBody(endpoint: Endpoint): fc.Arbitrary<Attempt["body"]> {
   const example: Record<string, unknown> = "example" in endpoint.request ? endpoint.request.example : {};
   const shape = fieldsOf(endpoint)?.shape;
   const fields = [...Object.keys(example), ...Object.keys(shape ?? { nothing: 0 })];
-  // A number for a number: of another type would be refused at the first look.
+  // A number for a number: another type would be refused at the first check.
   const oddField = (name: string) =>
     shape?.[name]?.safeParse(1).success ? fc.oneof(oddNumber, oddNumber, oddValue) : oddValue;
   const replacement = fc.oneof(...fields.map((name) => fc.record({ [name]: oddField(name) })));
@@ -230,7 +230,7 @@ function oddBody(endpoint: Endpoint): fc.Arbitrary<Attempt["body"]> {
     { weight: 2, arbitrary: fc.json({ maxDepth: 4 }) },
     { weight: 1, arbitrary: texts },
     { weight: 1, arbitrary: bytes },
-    // Where no body is taken none is the one that works.
+    // An endpoint without a body accepts none only.
     { weight: shape ? 1 : 16, arbitrary: fc.constant(null) },
   );
 }
@@ -264,7 +264,7 @@ const oddHeaders = fc
   )
   .map((headers) => headers as Record<string, string>);
 
-/** Mostly a file of a kind that is taken. */
+/** Mostly an accepted file type. */
 const fileHeaders = (types: readonly string[]) =>
   fc
     .tuple(oddHeaders, fc.constantFrom(...types), fc.boolean())
@@ -280,13 +280,13 @@ const attemptsAt = (endpoint: Endpoint) =>
     body: endpoint.method === "GET" ? fc.constant(null) : oddBody(endpoint),
   });
 
-/** Where there is a body garbage has most to say: asked three times as often. */
+/** Endpoints with a body have the most validation and are chosen three times as often. */
 const attempts = () =>
   fc.oneof(
     ...endpoints.map((endpoint) => ({ weight: fieldsOf(endpoint) ? 3 : 1, arbitrary: attemptsAt(endpoint) })),
   );
 
-/** Not fetch, which would mend the path. */
+/** `fetch` would normalize the path. */
 async function send({ endpoint, path, headers, body }: Attempt) {
   const { hostname, port } = new URL(market.origin);
   const response = Promise.withResolvers<{ status: number; text: string }>();
@@ -295,7 +295,7 @@ async function send({ endpoint, path, headers, body }: Attempt) {
   const all = { ...(key && { authorization: `Bearer ${key}` }), ...headers, ...length };
   const sent = request({ hostname, port, path, method: named(endpoint).method, headers: all }, (incoming) => {
     const isStream = incoming.headers["content-type"] === "text/event-stream";
-    // A stream has no end to wait for.
+    // A stream does not end.
     if (isStream) incoming.destroy();
     (isStream ? Promise.resolve("") : text(incoming)).then(
       (answer) => response.resolve({ status: incoming.statusCode!, text: answer }),
@@ -307,15 +307,15 @@ async function send({ endpoint, path, headers, body }: Attempt) {
   return response.promise;
 }
 
-/** The endpoint's own answers; and 404 or 405 of the door, when the garbage makes another path of it. */
+/** The endpoint's declared answers; 404 or 405 when the random path is another route. */
 function assertDeclared(endpoint: Endpoint, status: number, answer: string) {
   if (status === 304) return assert.equal(answer, "");
   const { response } = endpoint;
   if (status === 200 && (response.kind === "file" || response.kind === "events")) return;
-  // A stream is not read.
+  // Streams are not read.
   if (status === 200 && "canStream" in response && response.canStream && answer === "") return;
   const body = JSON.parse(answer);
-  // The door judges by the path alone, and garbage may make another one of it.
+  // The server chooses the error format by path, and the random path may be another route.
   const isBare = response.kind === "foreign" && body.success === undefined;
   assert.ok(isBare || (body.meta.request_id && body.meta.timestamp), answer);
   if (status < 300) {
@@ -358,7 +358,7 @@ test("random input at every endpoint: declared answers, never 500", async () => 
       `${name} was never given garbage`,
     );
   }
-  // Else the garbage would be refused at the first word, and nothing behind it be tried.
+  // Otherwise every request would fail at the first check.
   const reached = [...seen].filter(([, statuses]) => [...statuses].some((status) => status < 300));
   assert.ok(reached.length > endpoints.length / 2, `only ${reached.length} endpoints ever said yes`);
 });

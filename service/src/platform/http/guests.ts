@@ -15,7 +15,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Visitors of the storefront without an account. The signed cookie is the only state. */
 export interface Guests {
-  /** A cookie for a browser that has neither a session nor such a cookie. */
+  /** For a browser with neither a session nor this cookie. */
   cookie(): Cookie;
   identify(cookie: string): Guest | null;
 }

@@ -6,7 +6,7 @@ import { escapeHtml } from "../../core/escape-html.ts";
 import { DOCS_POLICY, docsPage } from "./docs-page.ts";
 import { type StaticContent, sendStatic } from "./static-content.ts";
 
-/** The folders that are served, by the path below /docs; guides are for users, decisions explain the design. */
+/** Folders by the path below /docs; guides are for users, decisions explain the design. */
 const FOLDERS = { guides: "Guides", decisions: "Decisions" } as const;
 type Folder = keyof typeof FOLDERS;
 const DOCS = new URL("../../../../docs/", import.meta.url);

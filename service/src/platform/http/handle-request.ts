@@ -115,7 +115,7 @@ async function render(
   return outcome;
 }
 
-/** Replaces the name of a stream by the stream of the first request, from its beginning. */
+/** Replaces the stream's name by the stream of the first request, from its start. */
 async function withStream(
   server: ServerDependencies,
   route: Route,

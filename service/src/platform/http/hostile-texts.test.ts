@@ -26,7 +26,7 @@ const INVISIBLE: Record<string, string> = {
   "selectors in a row": "\u{e0100}\u{e0101}",
   "joiners in a row": "\u202e\u200d\u200c",
 };
-/** What of each may stay: a terminal's sequence without its escape is text. */
+/** The expected stored text: without the escape character, a terminal sequence is plain text. */
 const shown = (text: string) => text.replace("\u001b", "").replace(/[^\x20-\x7e\n\t]/gu, "");
 
 suite("texts of several lines: control characters are removed", () => {
@@ -133,7 +133,7 @@ suite("a name or title that was stored before this rule", () => {
     assert.equal(refund.status, 201, refund.text);
     const [letter] = await emailsToUser(market, seller.userId);
     assert.equal(letter!.subject, `Refund requested: ${line}`);
-    // Of the reason, its own line end is a space, too; the escape was not stored.
+    // In the reason, the sanitizer made a space of the line end and removed the escape.
     const withoutEscape = (text: string) => text.replace(" [31m", "[31m");
     assert.ok(letter!.text.includes(`\n\n${withoutEscape(line)}\n\n`), letter!.text);
     assert.ok(letter!.html.includes(`>${withoutEscape(escaped)}</p>`), letter!.html);

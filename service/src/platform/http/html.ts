@@ -28,14 +28,14 @@ export const html = (strings: TemplateStringsArray, ...values: Value[]): Html =>
 
 export interface HtmlPage {
   title: string;
-  /** One or more `.card`; the classes are told at the top of assets/stoa.css. */
+  /** One or more `.card`; assets/stoa.css lists the classes. */
   main: Html;
   status?: number;
   /** Names of files below /assets. Imported modules come first, so that the browser loads all at once. */
   scripts?: string[];
   /** Allows a frame with a page of this origin. */
   frames?: boolean;
-  /** For lists and emails, which are too wide for the column of forms. */
+  /** For lists and emails, which need more than the column of forms. */
   wide?: boolean;
   /** Origins beside our own to which a form of this page may lead, redirects included: Chrome checks the whole chain. */
   formAction?: string[];

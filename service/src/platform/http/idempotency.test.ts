@@ -23,7 +23,7 @@ const countOf = async (table: string, where = "true") => {
   return rows[0].count as number;
 };
 
-/** The second answer is the first, byte by byte, and says so. */
+/** The repeat has the same bytes, and a header that marks it. */
 function assertReplay(reply: Reply, first: Reply) {
   assert.equal(reply.headers.get("idempotent-replayed"), "true", reply.text);
   assert.equal(first.headers.get("idempotent-replayed"), null);
@@ -205,7 +205,7 @@ suite("the Idempotency-Key header", () => {
     const first = await seller.post("/v1/products", haiku, key);
     assert.equal(first.status, 201, first.text);
     assertReplay(await seller.post("/v1/products", haiku, key), first);
-    // Nothing in it repeats: PostgreSQL could make short what does.
+    // Random characters, since PostgreSQL could compress repeated ones.
     const id = createHash("shake256", { outputLength: 9_000 }).update("long").digest("base64url");
     assertError(await seller.post(`/v1/products/${id}/publish`, undefined, key), 404, "PRODUCT_NOT_FOUND");
   });
@@ -263,7 +263,7 @@ suite("the stored answer", () => {
   });
 });
 
-/** Payments whose charges wait until the test lets them go, one after the other. */
+/** Payments whose charges wait until the test releases them in order. */
 function slowPayments() {
   const waiting: (() => void)[] = [];
   const asked: PromiseWithResolvers<void>[] = [];
@@ -293,7 +293,7 @@ function slowPayments() {
   return {
     payments,
     charged,
-    /** Resolves when the charge of that number, from 0, is asked for. */
+    /** Resolves at the charge with this index. */
     asks: (index: number) => nth(index).promise,
     letGo: (index: number) => waiting[index]!(),
   };
@@ -384,7 +384,7 @@ test("the database is down at the end of a run: a repeat waits, and gets the run
       for each row when (old.status = 'running' and new.status <> 'running') execute function refuse_ends()`);
   const first = await ask();
   assert.equal(first.status, 200, first.text);
-  // As if this answer, too, had not been kept, and the database been away for longer than the lease.
+  // As if this answer was not stored, and the database was unavailable for longer than the lease.
   await market.query(
     "update idempotency_keys set status = null, sealed_body = null, lease_until = '-infinity' where key = 'held end'",
   );

@@ -17,12 +17,12 @@ declare module "../../core/context.ts" {
   }
 }
 
-/** Without a renewal for so long, the process of a request counts as dead. */
+/** Without a renewal for this long, the request's process counts as dead. */
 export const LEASE_SECONDS = 30;
 const RENEW_EVERY_MS = 10_000;
 /**
- * A process that renews nothing for so long, which is more than the time between two renewals, and has no session lock is dead. The lock
- * alone can be gone for a moment, as in a restart of PostgreSQL.
+ * A process without a session lock that has not renewed for this long is dead. The time is longer than the renewal
+ * interval. The lock alone may be missing for a moment, such as during a restart of PostgreSQL.
  */
 export const DEAD_AFTER_SECONDS = 12;
 export const RETENTION_HOURS = 24;
@@ -36,7 +36,7 @@ const STORED_ERRORS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "PROVIDER_TIMEOUT",
 ]);
 
-/** Whether a repeat must not act again after this error. After the three others the result is unknown, or what was written stands. */
+/** Whether a repeat must not act. After the errors beside STORED_ERRORS, the result is unknown or already written. */
 export const isFinalError = (code: ErrorCode): boolean =>
   STORED_ERRORS.has(code) || ["INTERNAL_ERROR", "SERVICE_UNAVAILABLE", "INVALID_STATE"].includes(code);
 
@@ -55,24 +55,24 @@ export interface IdempotentResponse extends RenderedResponse {
   streamName?: string;
 }
 
-/** The Idempotency-Key of the request that a context serves. */
+/** The Idempotency-Key of the current request. */
 export interface IdempotencyKey {
   /**
-   * Binds the key to what the request writes, in the transaction that writes it: a repeat reads that resource and never acts again.
-   * Throws, so that the transaction fails, when a repeat has taken the lease over. Of several resources the first one counts.
+   * Binds the key to what the request writes, in that transaction: a repeat reads the resource and never acts again.
+   * Throws when a repeat has taken the lease over, so that the transaction fails. The first of several resources counts.
    */
   bind(tx: Queries, resource: string): Promise<void>;
-  /** Releases the key, because nothing came of what was bound: a repeat may act. */
+  /** Releases the key, because the bound resource came to nothing: a repeat may act. */
   unbind(): Promise<unknown>;
 }
 
-/** What runOnce calls, each with a context that carries the key. */
+/** runOnce calls these with a context that has the key. */
 export interface IdempotentActions {
-  /** Runs the handler for the first time. */
+  /** The first run of the handler. */
   run(ctx: Context): Promise<IdempotentResponse>;
   /** Returns the present state of what the first request wrote; null: nothing, so the repeat acts. */
   resume(ctx: Context, resource: string): Promise<IdempotentResponse | null>;
-  /** The name of the stream of the first request, which still runs; null: it returns none, so a repeat is refused until the end. */
+  /** The stream's name while the first request runs; null: it returns none, so a repeat is refused until it ends. */
   findRunningStream(resource: string): Promise<string | null>;
 }
 
@@ -109,9 +109,8 @@ export const sealedResources = sealedColumn({
 const afterSeconds = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000);
 
 /**
- * Takes the key, or a dead request's lease on it: the row then carries our token. One statement, so one winner. A row that is in use is
- * read without a lock, since the transaction that binds it may hold one. A process is dead
- * that renewed no lease for a while and holds no session lock.
+ * Claims the key, or the lease of a dead request: the row then has our token. One statement, so one winner. A row in use
+ * is read without a lock, since the transaction that binds it may hold one.
  */
 async function claim(ctx: Context, request: IdempotentRequest, token: string): Promise<Row> {
   const now = ctx.now();
@@ -220,8 +219,8 @@ function leaseOf(ctx: Context, request: IdempotentRequest, token: string) {
 type Lease = ReturnType<typeof leaseOf>;
 
 /**
- * Runs a request once for its Idempotency-Key; repeats get the first answer, or how that stands which the first one wrote before its
- * process died. Refusals are not kept.
+ * Runs a request once for its Idempotency-Key. Repeats get the first answer, or the resource that the first request
+ * wrote before its process died. Refusals are not stored.
  */
 export async function runOnce(
   ctx: Context,
@@ -238,7 +237,7 @@ export async function runOnce(
   try {
     await (isRefusal ? lease.release() : lease.keep(outcome));
   } catch (error) {
-    // The work is done and the response is sent; until the lease ends, a repeat is refused.
+    // The work is done and the response is sent. Repeats are refused until the lease ends.
     ctx.log.error({ route: request.route, err: error }, "the response to an Idempotency-Key was not stored");
   }
   return outcome;
@@ -259,7 +258,7 @@ async function runOrResume(
   return run(serving);
 }
 
-/** A failed renewal is no fault: the next one may succeed, and every write is fenced. */
+/** A failed renewal is not fatal: the next one may succeed, and every write checks the token. */
 async function whileRenewed<T>(ctx: Context, lease: Lease, work: () => Promise<T>): Promise<T> {
   const timer = setInterval(() => {
     lease.renew().catch((error) => ctx.log.warn({ err: error }, "the lease of a request was not renewed"));

@@ -17,7 +17,7 @@ import { routes } from "../../app.ts";
 import { flushViews } from "../../catalog/search/views.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 
-/** A request that is ready to be sent, with an Idempotency-Key among its headers. */
+/** A prepared request that still needs its Idempotency-Key header. */
 type Ask = (headers: Record<string, string>) => Promise<Reply>;
 
 let market: Market;
@@ -27,7 +27,7 @@ let writers: RegExp;
 before(async () => {
   provider = await startProviderServer();
   market = await openMarket({ providers: providersAt(provider) });
-  // The clock stands still, and each kill is like an outage: what that delays is tested in ai/crashes.test.ts.
+  // The clock is fixed, so each kill looks like an outage. ai/crashes.test.ts tests the delays of one.
   market.service.ctx.databaseUptime.hasBeenUpFor = () => true;
   seller = await market.createUser({ name: "Seller" });
   writers = await callsOfWriters((text) => market.query(text));
@@ -62,7 +62,7 @@ async function hasOrder() {
   return { buyer, productId, orderId: await buyProduct(buyer, productId) };
 }
 
-/** One that the seller must decide, because the buyer has read what they bought. */
+/** A request that the seller must decide, because the buyer has read the content. */
 async function hasRefundRequest() {
   const { buyer, productId, orderId } = await hasOrder();
   await buyer.get(`/v1/products/${productId}`);
@@ -126,7 +126,7 @@ const chat = (model: string) => ({
   messages: [{ role: "user", content: JSON.stringify({ topic: "rain" }) }],
 });
 
-/** Every POST that takes an Idempotency-Key, with what it needs to succeed. */
+/** Every POST with an Idempotency-Key, and its preconditions. */
 const requests = {
   "products.create": async () => posts(await market.createUser(), "/products", haiku),
   "products.publish": async () => posts(seller, `/products/${await createDraft(seller)}/publish`),
@@ -313,7 +313,7 @@ const idOf = (userId: string) => toId("usr", userId);
 
 type Name = keyof typeof requests;
 
-/** Those of which a part that is killed later matters too: each is killed at every point by itself. */
+/** Requests about money: each is killed at every statement separately. */
 const MONEY: ReadonlySet<string> = new Set<Name>([
   "purchases.create",
   "payouts.create",
@@ -322,7 +322,7 @@ const MONEY: ReadonlySet<string> = new Set<Name>([
   "admin.orders.refund",
   "ai.execute",
 ]);
-/** Tables that a repeat may leave otherwise, and why. */
+/** Tables in which a repeat may write other rows, with the reason. */
 const NOT_COMPARED: Record<string, string> = {
   idempotency_keys: "rows of the key itself, which the answers prove",
   search_words: "the first use of a word writes it, for all of them",
@@ -334,7 +334,7 @@ const NOT_COMPARED: Record<string, string> = {
   version: "pg-boss notes there each minute when it looked",
 };
 
-/** Where the first process had begun what must not be done again, or had used up a code, the repeat may say so instead. */
+/** When the first process had started an irreversible step or used up a code, the repeat may report that instead. */
 const MAY_ALSO_ANSWER: Partial<Record<Name, string>> = {
   "ai.execute": "500 INTERNAL_ERROR",
   "openai.completions.create": "406 INTERNAL_ERROR",
@@ -343,7 +343,7 @@ const MAY_ALSO_ANSWER: Partial<Record<Name, string>> = {
 
 const isGrowth = (line: string) => line.endsWith(" rows more");
 
-/** Every row that `work` writes. */
+/** All rows that `work` writes. */
 async function writtenBy<T>(work: () => Promise<T>): Promise<{ result: T; written: string[] }> {
   const query = (text: string) => market.query(text);
   await flushViews(market.service.ctx);
@@ -354,11 +354,11 @@ async function writtenBy<T>(work: () => Promise<T>): Promise<{ result: T; writte
 
 interface Answered {
   reply: Reply;
-  /** How often it was killed before. */
+  /** The number of kills before the answer. */
   kills: number;
 }
 
-/** Sends a request again and again, killed before each further statement that is kept, until it is answered; from `first` on. */
+/** Sends a request repeatedly, killed before each further recorded statement from `first` on, until it is answered. */
 async function untilAnswered(ask: Ask, key: Record<string, string>, first: number): Promise<Answered> {
   for (let nth = first; nth < 40; nth++) {
     let reply: Reply | undefined;
@@ -366,7 +366,7 @@ async function untilAnswered(ask: Ask, key: Record<string, string>, first: numbe
       reply = await ask(key);
     });
     if (!wasReached) return { reply: reply!, kills: nth - first };
-    // Its process lives on here, so that its leases must run out.
+    // The process is only simulated and lives on, so its leases must expire.
     await market.query(
       "update idempotency_keys set lease_until = '-infinity' where status is null and key = $1",
       [key["idempotency-key"]],

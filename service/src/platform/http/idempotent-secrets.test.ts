@@ -19,7 +19,7 @@ after(() => market.close());
 const make = (key: string, body: object = wish) =>
   owner.post("/v1/api-keys", body, { "idempotency-key": key });
 
-/** Keys are created by a fresh sign-in. */
+/** Moves the clock and signs in again, since creating keys needs a fresh sign-in. */
 async function later(ms: number): Promise<void> {
   market.clock.forward(ms);
   owner = await market.createSession(owner.userId);
@@ -30,7 +30,7 @@ const countOf = async (name: string) => {
   return rows[0].count as number;
 };
 
-/** The repeat names what the first request made, and shows nothing of its secret. */
+/** The repeat names the created object and contains nothing of its secret. */
 function assertNamed(repeat: Reply, first: Reply) {
   assert.equal(first.status, 201, first.text);
   const { id, key } = first.body.data;
@@ -107,7 +107,7 @@ test("twenty parallel requests: one shows the key, the others get 409", async ()
 });
 
 suite("the first request is still running", () => {
-  /** Requests that make a key stand still until the work is done; `waiting` resolves when so many do. */
+  /** Blocks requests that create a key until the work is done; `waiting` resolves when enough of them wait. */
   async function whileHeld(
     work: (waiting: (count: number) => Promise<void>) => Promise<void>,
   ): Promise<void> {
@@ -166,7 +166,7 @@ suite("the first request is still running", () => {
   test("and dies after creating the key: a repeat is 409 CONFLICT and names it", async () => {
     const body = { ...wish, name: "Unseen" };
     const first = await make("unseen", body);
-    // As the row stands when a process ends between its commit and the keeping of its answer.
+    // As when a process dies after its commit and before it stores the answer.
     await market.query("update idempotency_keys set status = null, sealed_body = null where key = 'unseen'");
     assertError(await make("unseen", body), 409, "IDEMPOTENCY_IN_PROGRESS");
     market.clock.forward(LEASE_SECONDS * 1000 + 1);

@@ -10,7 +10,7 @@ let market: Market;
 let member: Client;
 let buyer: Client;
 let enter: (endpoint: Endpoint) => Client;
-/** Path parameters that name something of the member's. */
+/** Path parameters of existing objects. */
 let ids: Record<string, string>;
 before(async () => {
   market = await openMarket();
@@ -37,7 +37,7 @@ const queryOf = (entries: [string, string][]) => {
 const reads = endpoints.filter(({ method }) => method === "GET");
 const parametersOf = ({ query }: Endpoint) => Object.entries(query.shape) as [string, Endpoint["query"]][];
 
-/** What a reply says, without what differs at each request. */
+/** A reply without the parts that differ for each request. */
 const saidBy = ({ status, body, text }: Reply) =>
   body?.meta && body.data !== undefined
     ? [status, body.data, body.meta.total]
@@ -100,7 +100,7 @@ suite("an empty query parameter", () => {
 });
 
 suite("an enumerated query value", () => {
-  /** The values that the OpenAPI document lists for a parameter. */
+  /** The listed values of each parameter in the OpenAPI document. */
   async function enumerations() {
     const { paths } = (await member.get("/v1/openapi.json")).body;
     return reads.flatMap((endpoint) => {
@@ -118,7 +118,7 @@ suite("an enumerated query value", () => {
     const listed = await enumerations();
     assert.ok(listed.length > 20);
     for (const { endpoint, name, values } of listed) {
-      // Most values of a list look alike: the first and the last stand for them.
+      // Values of a list look alike, so the first and the last are enough.
       for (const value of new Set([values[0]!, values.at(-1)!])) {
         const ask = async (text: string) => {
           const own: [string, string][] =
@@ -152,7 +152,7 @@ suite("null for an optional field", () => {
       ? [{ ...endpoint, ...endpoint.request }]
       : [],
   );
-  /** Problems that a reply has with fields, which must be the same with and without `null`. */
+  /** The field problems of a reply, which must be equal with and without `null`. */
   const fieldsOf = ({ body }: Reply) =>
     (body.error?.details?.errors ?? []).map(({ field }: { field: string }) => field);
 

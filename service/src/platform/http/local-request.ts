@@ -7,15 +7,15 @@ const LOOPBACK = /^(::ffff:)?127\.|^::1$/;
 const PROXY_HEADER = /^(forwarded|via|x-forwarded-.*|x-real-ip|x-client-ip|cf-connecting-ip)$/;
 
 /**
- * Whether somebody on this very machine asks, by its own name and through no proxy. The name matters for browsers: a page
- * elsewhere may give its host name our address (DNS rebinding) and would then read the answer. Where the service has another
- * public address a proxy may be in front that says nothing of itself: nginx 1.29.7 asks in HTTP/1.1 for `127.0.0.1:4000`.
+ * Whether the request comes from this machine, to its own name, and through no proxy. A page elsewhere may give its host
+ * name our address (DNS rebinding) and read the answer, so the name matters. With another public address, a proxy
+ * without forwarding headers is possible: nginx 1.29.7 sends HTTP/1.1 to `127.0.0.1:4000`.
  */
 export function isLocalRequest(request: FastifyRequest, origin: string): boolean {
   return isLoopbackOrigin(origin) && isLoopbackRequest(request, origin);
 }
 
-/** For pages that show nothing, at any public address. */
+/** For harmless pages, with any public address. */
 export function isLoopbackRequest(request: FastifyRequest, origin: string): boolean {
   if (!isLoopbackConnection(request) || isProxied(request)) return false;
   const name = URL.parse(`http://${request.headers.host}`)?.hostname ?? "";
@@ -23,14 +23,14 @@ export function isLoopbackRequest(request: FastifyRequest, origin: string): bool
 }
 
 export const isProxied = ({ headers, raw }: FastifyRequest): boolean =>
-  // nginx before 1.29.7 asks in HTTP/1.0, unless it is configured otherwise.
+  // nginx before 1.29.7 sends HTTP/1.0 by default.
   raw.httpVersion === "1.0" || Object.keys(headers).some((name) => PROXY_HEADER.test(name));
 
 function isLoopbackConnection({ socket: { remoteAddress = "", localAddress } }: FastifyRequest): boolean {
   return LOOPBACK.test(remoteAddress) || remoteAddress === localAddress;
 }
 
-/** How a request names a host that is not this machine, though it comes from this machine; undefined: it does not. */
+/** The Host header of a local request that names another machine; undefined: none does. */
 function foreignHostOf(request: FastifyRequest): string | undefined {
   const { host, origin, "x-forwarded-host": forwarded } = request.headers;
   const named = [forwarded && `http://${forwarded}`, host && `http://${host}`, origin];
@@ -39,8 +39,8 @@ function foreignHostOf(request: FastifyRequest): string | undefined {
 }
 
 /**
- * Warns once of a proxy on this machine that the service was not told of: what it passes without these headers counts as asked on this
- * machine. Where STOA_PUBLIC_URL is set nothing does.
+ * Warns once about a proxy on this machine that the settings do not mention: without forwarding headers, its requests
+ * count as local. With STOA_PUBLIC_URL, no request does.
  */
 export function createProxyWarning({ config, log, links }: Context): (request: FastifyRequest) => void {
   let isDone = config.publicUrl !== null;

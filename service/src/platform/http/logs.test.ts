@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => market.close());
 
-/** What may stand in no log line: secrets, and what people write. */
+/** Secrets and texts of users, which no log line may contain. */
 const marks = {
   content: "CONTENTMARK",
   variable: "VARIABLEMARK",
@@ -142,7 +142,7 @@ test("successful health checks: no line at info; errors of other types keep thei
   }
   await market.as(null).get("/v1/nothing");
   assert.ok(!market.logs.some((line) => /"request":"health(healthz|readyz)"/.test(line)));
-  // As pg-boss emits them.
+  // The form in which pg-boss emits errors.
   market.service.ctx.log.error(
     { err: { code: "57P01", message: "terminated", queue: "send-mail" } },
     "job queue",

@@ -51,7 +51,7 @@ export function mustBeUpload({ headers }: IncomingMessage, maxBytes: number): vo
   );
 }
 
-/** Writes the file to the disk as it arrives. */
+/** Writes the file to disk while it arrives. */
 export async function receiveUpload(
   request: IncomingMessage,
   folder: string,
@@ -145,10 +145,7 @@ export const rejectOnDisconnect = (request: IncomingMessage) =>
     request.once("error", reject);
   });
 
-/**
- * A client that is refused while it still sends shall find its answer, and not a dead connection: the rest is read past,
- * for a moment.
- */
+/** Reads and drops the rest for a moment, so that a client that is still sending gets the refusal and no broken connection. */
 export function drainRequest(request: IncomingMessage): void {
   if (request.complete) return;
   const end = setTimeout(() => request.socket.destroy(), DRAIN_MS);

@@ -2,7 +2,7 @@ import { type Endpoint, isFilter } from "@stoa/contract";
 import type { z } from "zod";
 
 type Schema = z.core.$ZodType;
-/** The parts of a schema's definition that say what is inside it. */
+/** The parts of a zod schema's definition with inner schemas. */
 interface Definition {
   type: string;
   innerType?: Schema;
@@ -19,7 +19,7 @@ interface Definition {
 
 const definitionOf = (schema: Schema) => schema._zod.def as unknown as Definition;
 
-/** The schema of a value that is given: what stands inside `optional`, `default` and the like. */
+/** The inner schema of `optional`, `default` and the like. */
 function givenSchemaOf(schema: Schema): Schema {
   const { innerType, in: first, out } = definitionOf(schema);
   if (innerType) return givenSchemaOf(innerType);
@@ -74,20 +74,20 @@ const accepts = (schema: Schema, value: unknown) => (schema as z.ZodType).safePa
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** A copy of a JSON value without each `null` that stands for an optional field whose schema has no meaning for it. */
+/** Copies a JSON value without each `null` for an optional field whose schema does not accept it. */
 export function omitNulls(schema: Schema, value: unknown): unknown {
   const given = definitionOf(givenSchemaOf(schema));
   if (given.options) return omitNullsInUnion(given.options, value);
   if (Array.isArray(value) && given.element) return value.map((item) => omitNulls(given.element!, item));
   if (!isObject(value)) return value;
   if (given.shape) return omitNullFields(given.shape, value);
-  // A map with enumerated names, such as providers, has optional fields; one with any names has only values.
+  // A map with enumerated names, such as providers, has optional fields; any other map has only values.
   const isEnumerated = given.keyType && definitionOf(givenSchemaOf(given.keyType)).entries;
   if (isEnumerated && !accepts(given.valueType!, null)) return withoutNullValues(value);
   return value;
 }
 
-/** As the first option that then accepts the value; what none accepts stays, and is refused as it was sent. */
+/** Tries the options in order. A value that no option accepts stays unchanged, so that its error shows what was sent. */
 function omitNullsInUnion(options: Schema[], value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   for (const option of options) {

@@ -2,7 +2,7 @@ import type { ErrorCode, OpenAiError } from "@stoa/contract";
 import { type ApiError, httpStatusOf } from "../../core/errors.ts";
 import { headersOf, type RenderedResponse } from "./envelope.ts";
 
-/** OpenAI's clients wait no longer between two attempts, so with a longer Retry-After they would come too early. */
+/** OpenAI's clients wait at most this long between attempts, so a longer Retry-After would bring them back too early. */
 const MAX_WAIT_SECONDS = 60;
 
 /** OpenAI's error shape, in responses and streams. */
@@ -31,8 +31,8 @@ const nonRetriedStatuses: Partial<Record<ErrorCode, number>> = {
 };
 
 /**
- * The status of an error that is in vain to repeat, or for which a provider may bill once more. LangChain repeats all but
- * 400 to 407 and 409, up to six times, and the AI SDK 408, 409, 429 and 5xx, whatever `X-Should-Retry` says.
+ * The status of an error whose repetition is useless or might be billed again. LangChain retries all but 400 to 407 and
+ * 409, up to six times; the AI SDK retries 408, 409, 429 and 5xx, regardless of `X-Should-Retry`.
  */
 export function openAiStatusOf(code: ErrorCode): number {
   const status = httpStatusOf(code);
@@ -41,7 +41,7 @@ export function openAiStatusOf(code: ErrorCode): number {
   return nonRetriedStatuses[code] ?? (isQuiet || isOurs ? status : 400);
 }
 
-/** 406 also for our own failure once the run has begun: it must not be retried. */
+/** 406 also for an internal error after the run has started: it must not be retried. */
 function wireStatusOf(error: ApiError): number {
   if (mayBeRepeated(error)) return error.status;
   const hasBegun = error.status >= 500 && error.details?.["executionId"] !== undefined;
@@ -58,8 +58,8 @@ export const renderOpenAiError = (error: ApiError, challenge: string | null): Re
 export const noRetryHeaders = { "x-should-retry": "false" };
 
 /**
- * Without this header the clients would ask twice more after any 409, 429 and 5xx, and a provider that has failed may
- * bill each time. Whoever may come back is told when.
+ * Without this header, clients retry any 409, 429 and 5xx twice, and a failed provider may bill each time. Errors with
+ * Retry-After may be repeated.
  */
 const mayBeRepeated = ({ retryAfterSeconds = Number.POSITIVE_INFINITY }: ApiError) =>
   retryAfterSeconds <= MAX_WAIT_SECONDS;

@@ -7,7 +7,7 @@ const header = (description: string, type: "string" | "integer" = "string", exam
   ...(example !== undefined && { example }),
 });
 
-/** The headers of responses, by the names under which responses refer to them. */
+/** Response headers by their component names. */
 export const responseHeaders: Record<string, Json> = {
   "X-Request-Id": header("The id of this request, as in `meta.request_id` and in the logs"),
   "X-RateLimit-Limit": header("Requests in the quota that is closest to its limit", "integer", 1000),
@@ -34,7 +34,7 @@ export const successHeadersOf = (endpoint: Endpoint, hasEtag: boolean): Json =>
     ...(endpoint.response.kind === "list" ? ["Link"] : []),
   ]);
 
-/** Retry-After stands where a code of this status has one. */
+/** Includes Retry-After when a code of this status has one. */
 export function failureHeadersOf(endpoint: Endpoint, status: number, codes: ErrorCode[]): Json {
   const isLater = status === 429 || status === 503 || codes.includes("IDEMPOTENCY_IN_PROGRESS");
   return refer([

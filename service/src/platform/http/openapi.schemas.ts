@@ -2,7 +2,7 @@ import { z } from "zod";
 
 export type Json = Record<string, unknown>;
 
-/** Collects the schemas that carry an id under components, so that each stands once in the document. */
+/** Collects schemas with an id as components, so that each is in the document once. */
 export class Schemas {
   readonly components: Record<string, Json> = {};
 
@@ -26,7 +26,7 @@ export class Schemas {
   }
 }
 
-/** `#/$defs/X` of a lone schema is `#/components/schemas/X` in the document. */
+/** Replaces `#/$defs/X` of a single schema by `#/components/schemas/X`. */
 function hoisted(schema: Json): Json {
   const text = JSON.stringify(schema, (key, value) =>
     key === "id" && typeof value === "string" ? undefined : value,

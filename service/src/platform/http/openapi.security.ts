@@ -4,7 +4,7 @@ import type { Json } from "./openapi.schemas.ts";
 const describedScopes = (scopes: readonly Scope[]) =>
   Object.fromEntries(scopes.map((scope) => [scope, scopeDescriptions[scope]]));
 
-/** Every way in. `origin` is empty in the committed copy, whose URLs are relative. */
+/** Every authentication scheme. `origin` is empty in the committed copy, whose URLs are relative. */
 export function securitySchemes(origin: string): Json {
   const tokenUrl = `${origin}/oauth/token`;
   return {

@@ -36,7 +36,7 @@ const contentOf = (endpoint: Endpoint) =>
   operationOf(endpoint).requestBody.content[
     endpoint.request.kind === "upload" ? "multipart/form-data" : "application/json"
   ];
-/** The fields that must be there, beside the file of an upload. */
+/** The required fields beside the file of an upload. */
 const requiredText = ({ required = [] }: Json): string[] =>
   required.filter((name: string) => name !== "file");
 
@@ -47,7 +47,7 @@ function* walk(value: Json, path = "#"): Generator<[path: string, value: Json]> 
   for (const [key, item] of Object.entries(value)) yield* walk(item, `${path}/${key}`);
 }
 
-/** What OpenAI calls what an endpoint in its words answers. */
+/** OpenAI's names for the answers of its endpoints. */
 const wordsOf: Record<string, string> = {
   "openai.completions.create": "chat.completion",
   "openai.models.list": "list",

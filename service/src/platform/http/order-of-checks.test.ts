@@ -45,7 +45,7 @@ test("405: names the allowed methods in Allow and details", async () => {
     [`/v1/products/${productId}`, "GET, HEAD, PATCH, DELETE"],
     [`/v1/products/${productId}/publish`, "POST"],
     ["/v1/ai/execute", "POST"],
-    // Not those of /v1/products/:productId, which the same path would match.
+    // The path also matches /v1/products/:productId, which must not count.
     ["/v1/products/facets", "GET, HEAD"],
   ] as const) {
     const reply = await reader.request("PUT", path);

@@ -7,8 +7,8 @@ const SECURE_PREFIX = "__Host-";
 const PLAIN_PREFIX = "stoa-";
 
 /**
- * Browsers drop a Secure cookie that comes over plain HTTP from another machine, and nobody could sign in. In a test environment
- * whose address is such a one, cookies are not Secure and have another prefix; production refuses to start there.
+ * Browsers drop a Secure cookie over plain HTTP from another machine, so sign-in would fail. In a test environment with
+ * such an address, cookies are not Secure and have another prefix. Production refuses to start there.
  */
 export const hasPlainCookies = ({ config, links }: Pick<Context, "config" | "links">): boolean =>
   config.environment === "test" && links.origin().startsWith("http:") && !isLoopbackOrigin(links.origin());
@@ -16,15 +16,15 @@ export const hasPlainCookies = ({ config, links }: Pick<Context, "config" | "lin
 export const toPlainName = (name: string): string =>
   name.startsWith(SECURE_PREFIX) ? PLAIN_PREFIX + name.slice(SECURE_PREFIX.length) : name;
 
-/** Renames the cookies of the request, so that readers know one name only. */
+/** Renames the request's cookies, so that other code has one name only. */
 export function readPlainCookies({ cookies }: FastifyRequest): void {
   for (const [name, value] of Object.entries(cookies))
     if (name.startsWith(PLAIN_PREFIX)) cookies[SECURE_PREFIX + name.slice(PLAIN_PREFIX.length)] ??= value;
 }
 
 /**
- * The address by which a browser came, where nobody can sign in by it: another one than the service's own. null: it is right, or a
- * proxy asked, which may have changed it.
+ * The requested address when sign-in cannot work there, because it is not the service's own. null: it is right, or a
+ * proxy sent the request and may have changed it.
  */
 export function wrongAddress(
   { config, links }: Pick<Context, "config" | "links">,

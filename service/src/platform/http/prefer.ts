@@ -1,13 +1,13 @@
 import { firstOf } from "../../core/required.ts";
 
-/** What a client would like, of RFC 7240: it may be done otherwise. */
+/** The client's preferences (RFC 7240), which the server may ignore. */
 export interface PreferHeader {
   respondAsync: boolean;
-  /** How long an answer may take before 202 is liked better; null: not said. */
+  /** After this time the client prefers 202; null: not given. */
   waitSeconds: number | null;
 }
 
-/** Of a preference told twice the first counts, as the RFC asks; what is not understood is passed over. */
+/** The first of repeated preferences counts (RFC 7240); unknown ones are ignored. */
 export function parsePrefer(header: string | string[] | undefined): PreferHeader {
   const told = new Map<string, string>();
   for (const preference of [header ?? []].flat().join(",").split(",")) {

@@ -38,9 +38,9 @@ export interface MetricSources {
   openMoney(): Promise<OpenMoney[]>;
   /** undefined: no verification has run yet. */
   lastLedgerCheck(): Promise<LedgerCheck | undefined>;
-  /** Bookings of orders that are not yet part of the sums of analytics. */
+  /** Orders that the rolled-up sums of analytics do not contain yet. */
   pendingSales(): Promise<PendingSales>;
-  /** Since when the oldest event waits for its webhook deliveries to be created; null: none waits. */
+  /** The time of the oldest event without webhook deliveries; null: none. */
   oldestPendingEvent(): Promise<Date | null>;
   /** Milliseconds by which this process is ahead of the database. */
   clockSkew(): Promise<number>;
@@ -80,7 +80,7 @@ export function createPrometheusMetrics(sources: MetricSources): PrometheusMetri
   };
 }
 
-/** While the database is away the other metrics must still be readable. */
+/** While the database is unavailable, other metrics must still be readable. */
 const emptyOnError = <T>(read: () => Promise<T[]>): Promise<T[]> => read().catch(() => []);
 
 const secondsSince = (moment: Date | null, now: Date) =>

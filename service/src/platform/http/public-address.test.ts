@@ -16,7 +16,7 @@ interface Asked {
   text: string;
 }
 
-/** fetch lets no program choose the Host header. */
+/** `fetch` cannot set Host. */
 function ask(market: Market, path: string, headers: Record<string, string>, body?: object): Promise<Asked> {
   const { hostname, port } = new URL(market.origin);
   return new Promise((resolve, reject) => {
@@ -107,7 +107,7 @@ suite("a test service at a plain HTTP address of the network", () => {
       },
       body,
     );
-  /** Of every cookie that was set; a browser would drop a Secure one. */
+  /** The response's cookies as a Cookie header. A browser would drop Secure ones here. */
   function kept({ headers }: Asked): string {
     const lines = (headers["set-cookie"] ?? []) as string[];
     for (const line of lines) assert.doesNotMatch(line, /^__|; Secure/i, line);
@@ -131,7 +131,7 @@ suite("a test service at a plain HTTP address of the network", () => {
     assert.ok(url.startsWith(`${ORIGIN}/dev/payments/authorize/`), url);
     const page = await asBrowser(new URL(url).pathname);
     assert.match(page.text, /Approve this payment/);
-    // No Sec-Fetch-Site at such an address: the browser sends `Origin`, which the page's policy lets it.
+    // Such an address gets no Sec-Fetch-Site: the browser sends `Origin`, which the page's referrer policy allows.
     assert.equal(page.headers["referrer-policy"], "same-origin");
     assert.equal((await asBrowser("/dev/payments")).status, 404);
   });
@@ -239,7 +239,7 @@ suite("answers that may contain a secret: Cache-Control no-store", () => {
   const SECRET = /^(client)?(secret|key|token|sessionToken|codes|challenge|otpauthUri|qrCode)$/i;
   const showing = endpoints.filter(({ base, showsSecret }) => showsSecret || base === "/api/auth");
 
-  /** The names of all fields of an answer, however deep. */
+  /** The names of all fields of a response schema, at any depth. */
   function namesIn(schema: unknown): string[] {
     if (typeof schema !== "object" || schema === null) return [];
     const { properties = {} } = schema as { properties?: object };
@@ -248,7 +248,7 @@ suite("answers that may contain a secret: Cache-Control no-store", () => {
 
   test("every endpoint with a secret field in its answer: listed here", () => {
     const odd = endpoints.filter((endpoint) => {
-      // The key of a group of sales is no secret.
+      // The `key` of a group of sales is no secret.
       if (showing.includes(endpoint) || endpoint.tag === "analytics") return false;
       const { response } = endpoint;
       if (response.kind === "file") return false;

@@ -24,7 +24,7 @@ import { buildServer } from "./server.ts";
 
 const quota = (requests: number, seconds: number) => ({ requests, seconds });
 
-/** Small enough to be met within a test. */
+/** Small enough for a test. */
 const small: PlanConfig = {
   ...builtInPlans,
   plans: {
@@ -415,7 +415,7 @@ suite("two services on one Redis", { skip: whyNoRedis }, () => {
     const [one, other] = [await open({ config }), await open({ config })];
     const here = await one.createUser();
     const there = await other.createUser();
-    // The same account on both: they have databases of their own here, one in a real deployment.
+    // The same account on both: the test's services have separate databases.
     await other.query("update api_keys set user_id = $2 where user_id = $1", await twin(other, there, here));
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, at) => (at % 2 ? here : there).get(path)),
@@ -433,7 +433,7 @@ suite("two services on one Redis", { skip: whyNoRedis }, () => {
   });
 });
 
-/** An account of the same id as one elsewhere; answers both ids. */
+/** Creates an account with the same id as one of the other service; returns both ids. */
 async function twin(market: Market, local: Client, elsewhere: Client): Promise<[string, string]> {
   await market.query(
     `insert into users (id, email, name, created_at)

@@ -16,8 +16,8 @@ export interface RateLimits {
 }
 
 /**
- * Where a wrong credential was presented. Keys and tokens cannot be guessed: a right one always enters, or a forgotten
- * script in an office would lock out everybody there. Passwords can, so their entrance is barred.
+ * Where a wrong credential was sent. Keys and tokens cannot be guessed, so a right one always passes: otherwise a
+ * forgotten script would lock out a whole office. Passwords can be guessed, so sign-in is blocked.
  */
 export type AuthChannel = "api" | "sign-in";
 
@@ -39,7 +39,7 @@ interface RateLimitOptions {
   now(): Date;
   allowanceOf(caller: Caller, ip: string): RateLimitKey;
   failedCredentials: Quota;
-  /** Called once when a network is barred from sign-in. */
+  /** Called once when a network is blocked from sign-in. */
   onBlocked?(entrance: AuthChannel, ip: string): void;
 }
 
@@ -91,7 +91,7 @@ class BarredNetworks {
   }
 
   add(key: string, window: RateLimitWindow): void {
-    // Sorted about by their end. Later entries that have ended wait for the next call.
+    // Roughly sorted by end. Later entries that have ended are removed by the next call.
     for (const [other, { endsAt }] of this.#windows) {
       if (this.#isAhead(endsAt)) break;
       this.#windows.delete(other);
@@ -116,7 +116,7 @@ const keyOf = (entrance: AuthChannel, ip: string) => `failed:${entrance}:${netwo
 const remainingIn = ({ quota, used }: RateLimitWindow) => Math.max(0, quota.requests - used);
 const shareLeft = (window: RateLimitWindow) => remainingIn(window) / window.quota.requests;
 
-/** The smallest remaining share; among equals the one that ends last. */
+/** The smallest remaining share; of equal shares the one that ends last. */
 const scarcest = (windows: RateLimitWindow[]): RateLimitWindow => windows.reduce(scarcer);
 const scarcer = (a: RateLimitWindow, b: RateLimitWindow) =>
   (shareLeft(a) - shareLeft(b) || endOf(b) - endOf(a)) <= 0 ? a : b;

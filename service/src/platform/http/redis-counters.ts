@@ -8,9 +8,8 @@ const CONNECT_MS = 2_000;
 const RECONNECT_AT_MOST_MS = 5_000;
 
 /**
- * Unlike the library's own script, it does not count what it refuses (one past the limit says so), and what is given
- * back to a window that has ended does not begin a new one. A window in which all was given back had served nobody: it
- * has not begun.
+ * Unlike the library's own script, it does not count refused requests (one above the limit reports a refusal). A refund
+ * to an ended window does not start a new one. A window whose requests were all refunded has not started.
  */
 const COUNT = `
 local used = tonumber(redis.call('get', KEYS[1]) or '0')
@@ -23,7 +22,7 @@ return {redis.call('incrby', KEYS[1], change), redis.call('pttl', KEYS[1])}`;
 
 type Client = ReturnType<typeof clientOf>;
 
-/** Commands fail at once without a connection, because the caller has a fallback. */
+/** Commands fail at once without a connection, because callers have a fallback. */
 const clientOf = (url: string) =>
   createClient({
     url,
@@ -45,7 +44,7 @@ export async function pingRedis(url: string): Promise<void> {
   }
 }
 
-/** One limiter for each quota. Quotas of one length share a window, so that it continues when the plan changes. */
+/** One limiter per quota. Quotas of one length share a window, so that it continues when the plan changes. */
 function limitersOn(client: Client) {
   const limiters = new Map<string, RateLimiterRedis>();
   const limiterFor = ({ requests, seconds }: Quota) =>
@@ -66,8 +65,8 @@ function limitersOn(client: Client) {
 }
 
 /**
- * Counts in Redis or Valkey for every process that uses the same one, by the store's own clock. Windows are counted one
- * after another, the shortest first; a refusal ends that, and gives back what the request took before it.
+ * Counts in Redis or Valkey for all processes of one store, by the store's clock. Counts the windows from the shortest
+ * to the longest; a refusal stops and refunds the earlier ones.
  */
 export class RedisCounters implements RateLimitCounters {
   readonly #client: Client;

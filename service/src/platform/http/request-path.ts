@@ -12,8 +12,8 @@ function isDecodable(path: string): boolean {
 }
 
 /**
- * The target of a request as the router can take it. A path that cannot be decoded, such as `/v1/products/%zz`, is
- * taken letter by letter: it then names nothing, and is answered like any other id that names nothing.
+ * Makes a request target routable. A path that cannot be decoded, such as `/v1/products/%zz`, is used literally: it
+ * matches no object and gets the same 404 as an unknown id.
  */
 export function toRoutable(target: string): string {
   const url = target.replace(ABSOLUTE_FORM, "");

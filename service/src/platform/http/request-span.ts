@@ -6,8 +6,8 @@ import { markFailed, tracer, withSpan } from "../../core/telemetry/tracing.ts";
 export const QUIET_ROUTES: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"]);
 
 /**
- * The span of a request, which goes on with its caller's trace. Its name and attributes tell the route's pattern: paths and
- * queries hold ids and one-time secrets. null: nobody wants to know.
+ * The span of a request, within its caller's trace. Name and attributes contain the route's pattern only, since paths
+ * and queries may contain ids and one-time secrets. null: not traced.
  */
 export function startRequestSpan({ method, protocol, routeOptions, headers }: FastifyRequest): Span | null {
   const route = routeOptions.url;

@@ -7,7 +7,7 @@ import { safeReturnTo } from "./return-to.ts";
 const FALLBACK = "/auth/signed-in";
 const ORIGINS = ["https://market.example", "http://localhost:4000", "http://127.0.0.1:4000"];
 
-/** Where a browser on a page of ours would go. */
+/** The origin that a browser would go to. */
 const leadsTo = (location: string, origin: string) => new URL(location, `${origin}/auth/sign-in`).origin;
 
 function mustStayHere(value: unknown): void {

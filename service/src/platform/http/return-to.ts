@@ -1,14 +1,14 @@
 const FALLBACK = "/auth/signed-in";
-/** Any origin will do: what leaves it is not ours. */
+/** Any origin works: a URL that resolves to another one is foreign. */
 const OURS = "https://ours.invalid";
-/** It travels in a sealed cookie, which has room for 4 KB. */
+/** It is stored in a sealed cookie, which is limited to 4 KB. */
 const MAX_LENGTH = 2_000;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: browsers drop some of them, and what is left may be another address
 const UNFIT = /[\\\u0000-\u001f\u007f]/;
 
 /**
- * Where somebody may be led after sign-in: a path of ours, else the page that tells who is signed in. What the address
- * resolves to is looked at again, because `/.//evil.example` begins like a path of ours and ends as another site.
+ * The path after sign-in: an own path, else the page of the signed-in account. Resolves the URL and checks it again,
+ * because `/.//evil.example` starts like an own path and leads to another site.
  */
 export function safeReturnTo(value: unknown): string {
   if (typeof value !== "string" || !/^\/(?!\/)/.test(value) || UNFIT.test(value)) return FALLBACK;

@@ -30,7 +30,7 @@ before(async () => {
 });
 after(() => market.close());
 
-/** Somebody who knocks at every door: what they come with, and what that makes of them. */
+/** A caller of every endpoint: its credentials, and the expected identity. */
 interface Knocker {
   who: "nobody" | "guest" | "session" | "key";
   role: Role;
@@ -79,7 +79,7 @@ const withKey = (granted: readonly Permission[], role: Role = "user"): Knocker =
   },
 });
 
-/** Made by our own OAuth server, for a client that acts as its owner. */
+/** A token of our OAuth server, for a client that acts as its owner. */
 const withToken = (scope: string, role: Role = "user"): Knocker => ({
   ...withKey(scope.split(" ") as Permission[], role),
   headers: async () => {
@@ -107,7 +107,7 @@ const knockers: Record<string, Knocker> = {
   "an administrator's OAuth token of every scope": withToken(permissions.join(" "), "admin"),
 };
 
-/** The matrix in the words of the specification, written down a second time: what is lacking, or nothing. */
+/** The specification's matrix as an independent copy: what the caller is missing, or null. */
 function lacking(access: Access, knocker: Knocker): "credential" | { required: string | undefined } | null {
   if (access.who === "public") return null;
   if (knocker.who === "nobody") return "credential";
@@ -126,7 +126,7 @@ function lacking(access: Access, knocker: Knocker): "credential" | { required: s
   return role === undefined || held.includes(role) ? null : { required: role };
 }
 
-/** Ids that name nothing and no body: no endpoint takes that for more than a question. */
+/** Unknown ids and no body, so that no endpoint has an effect. */
 const knock = ({ method, base, path }: Endpoint, headers: Record<string, string>) =>
   market.as(null).request(method, base + path.replace(/:\w+/g, "nothing"), { headers });
 
@@ -142,7 +142,7 @@ function assertVerdict(endpoint: Endpoint, knocker: Knocker, reply: Reply) {
   assert.equal(details?.required, lack.required);
 }
 
-/** What authentication makes of a caller with these credentials. */
+/** The caller that authentication makes of these credentials. */
 function callerOf({ who, role, secondFactor, permissions: granted }: Knocker): Caller {
   const known = { userId: "u", plan: "free", quota: null, role } as const;
   if (who === "guest") return { kind: "guest", guestId: "g" };
@@ -162,7 +162,7 @@ test("role matrix: every caller at every endpoint is allowed or refused as the s
   }
 });
 
-/** As `lacking` writes it: what authorization says is required; null where the caller may enter. */
+/** What authorization requires, in the form of `lacking`; null: allowed. */
 function refusalOf(caller: Caller, access: Access): { required: string | undefined } | null {
   try {
     mustBeAllowed(caller, access);
@@ -185,7 +185,7 @@ suite("role matrix over HTTP: without a credential 401, a refused caller 403, an
   for (const [at, endpoint] of guarded.entries()) {
     const refused = callers.filter((caller) => lacking(endpoint.access, caller));
     const allowed = callers.filter((caller) => !lacking(endpoint.access, caller));
-    // In the full size every caller; else one of each, another one at each endpoint.
+    // In full size every caller; else one of each kind, a different one per endpoint.
     const tried = isFullSize
       ? callers
       : [refused, allowed].flatMap((kind) => (kind.length > 0 ? kind[at % kind.length]! : []));
@@ -238,14 +238,14 @@ suite("deny by default", () => {
   test("each path below /v1: in the contract, or listed as public with a reason", () => {
     const open = [
       "GET /v1/openapi.json",
-      // Signed links: the signature stands for the buyer.
+      // Signed links: the signature replaces a credential.
       "GET /v1/purchases/:orderId/download",
       "GET /v1/purchases/:orderId/receipt",
       "GET /v1/purchases/:orderId/receipt.pdf",
       "GET /v1/account/subscription/payments/:paymentId/receipt",
       "GET /v1/account/subscription/payments/:paymentId/receipt.pdf",
       "GET /v1/products/:productId/files/:fileId/download/:readerId",
-      // Browsers, led to an identity provider and back: state and PKCE stand for them.
+      // Redirects of browsers to an identity provider and back: state and PKCE replace a credential.
       "GET /api/auth/github",
       "GET /api/auth/google",
       "GET /api/auth/callback/github",
@@ -263,7 +263,7 @@ suite("deny by default", () => {
   });
 });
 
-/** The router's drawing of itself as `METHOD /path`: four columns a level, each line the end of its parent's path. */
+/** Parses the router's tree into `METHOD /path`: four columns per level, each line the end of its parent's path. */
 function routesOf(drawing: string): string[] {
   const above: string[] = [];
   return drawing.split("\n").flatMap((line) => {
@@ -352,7 +352,7 @@ suite("authorization of a caller", () => {
 suite("objects of one seller", () => {
   let owner: Client;
   let buyer: Client;
-  /** Something of theirs for every parameter that a path has. */
+  /** An object of the other seller for each path parameter. */
   let theirs: Record<string, string[]>;
   let published: string;
   let draft: string;
@@ -411,7 +411,7 @@ suite("objects of one seller", () => {
       [base + path],
     );
 
-  /** Asks with a body that works, so that nothing but whose it is stands in the way. */
+  /** Sends a valid body, so that only the owner of the object matters. */
   const reach = (client: Client, endpoint: Endpoint, path: string) =>
     endpoint.request.kind === "upload"
       ? send(client, path, { bytes: "Mine." })
@@ -442,7 +442,7 @@ suite("objects of one seller", () => {
     (await who.post(`/v1/products/${productId}/reviews`, { rating: 5 })).body.data.id;
 
   const withParameters = endpoints.filter(({ path }) => path.includes(":"));
-  /** Of a product on sale, what is everybody's. */
+  /** Public parts of a published product. */
   const everybodys = [
     "products.get",
     "products.versions.list",
@@ -451,7 +451,7 @@ suite("objects of one seller", () => {
     "reviews.report",
   ];
 
-  /** Who did not buy may see what is on sale, and not review it. */
+  /** A user without the product sees it and cannot review it. */
   const refusals = ({ name }: Endpoint) => (name === "reviews.create" ? [404, 422] : [403, 404]);
 
   const strangers: Record<string, () => Promise<Client>> = {

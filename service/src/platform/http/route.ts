@@ -9,7 +9,7 @@ import type { UploadedFile } from "./multipart.ts";
 import type { PreferHeader } from "./prefer.ts";
 import type { RawBody } from "./raw-body.ts";
 
-/** JSON that is rendered already, such as a product's card. */
+/** Rendered JSON, such as a product's card. */
 export class RawJson {
   readonly text: string;
   constructor(text: string) {
@@ -17,7 +17,7 @@ export class RawJson {
   }
 }
 
-/** A cookie in our one shape: `__Host-`, HttpOnly, Secure, SameSite=Lax, Path=/. Age 0 takes it away. */
+/** Cookies have one form: `__Host-`, HttpOnly, Secure, SameSite=Lax, Path=/. Age 0 deletes the cookie. */
 export interface Cookie {
   name: `__Host-${string}`;
   value: string;
@@ -59,7 +59,7 @@ export class AcceptedResponse<D = unknown> {
   }
 }
 
-/** A file, which is sent as it is read. */
+/** A file, sent while it is read. */
 export class FileResponse {
   readonly name: string;
   readonly type: string;
@@ -78,7 +78,7 @@ export interface StreamedEvent {
   data?: string;
 }
 
-/** A stream of events, for as long as the client reads. */
+/** A stream of events until the client disconnects. */
 export class EventStreamResponse {
   /** The next event is requested when the previous one was sent. The signal aborts when the stream ends. */
   readonly events: (signal: AbortSignal) => AsyncIterable<StreamedEvent>;
@@ -86,7 +86,7 @@ export class EventStreamResponse {
   readonly endSignal: AbortSignal;
   /** Called when the stream has ended. */
   readonly onEnd: () => void;
-  /** By which `streams.replay` of the route finds it for a repeat of the Idempotency-Key. */
+  /** The name by which `streams.replay` of the route finds it for a repeat of the Idempotency-Key. */
   readonly name: string | null;
   constructor(stream: Pick<EventStreamResponse, "events" | "endSignal" | "onEnd"> & { name?: string }) {
     this.events = stream.events;
@@ -111,16 +111,16 @@ export interface RequestInfo {
   bearer: string | null;
   /** Whether a page in a browser sent it: pages cannot remove the headers that show this. */
   isFromBrowser: boolean;
-  /** HEAD shows nothing, so it must not count as a view. */
+  /** HEAD returns no content, so it must not count as a view. */
   isHead: boolean;
   /** Whether a browser prefetches, which must not count as a view either. */
   isPrefetch: boolean;
-  /** Whether another site led the browser here with the session cookie: the person may not have meant it. */
+  /** Whether another site led the browser here with the session cookie, possibly without the user's intent. */
   isCrossSiteNavigation: boolean;
   rawBody: RawBody;
   /**
-   * Aborts when the client hangs up before it has its answer. null with an Idempotency-Key: then the work goes on
-   * to its end, so that the retry gets the answer.
+   * Aborts when the client disconnects before its answer. null with an Idempotency-Key: the work continues, so that a
+   * repeat gets the answer.
    */
   disconnectSignal(): AbortSignal | null;
 }

@@ -18,7 +18,7 @@ before(async () => {
 after(() => market.close());
 
 const browser = () => market.as(null);
-/** A draft is made or it is not: a change that a page of another site would like to make. */
+/** Creates a draft, as an example of a change. */
 const change = (headers: Record<string, string>) => browser().post("/v1/products", haiku, headers);
 
 function assertForeign(reply: Reply) {
@@ -30,7 +30,7 @@ async function drafts(): Promise<number> {
   return (await member.get("/v1/products?author=me")).body.meta.total;
 }
 
-/** What asking in these ways leads to, and that refusals made nothing. */
+/** The status of each set of headers. Asserts that refusals wrote nothing. */
 async function verdicts(ways: Record<string, Record<string, string>>) {
   const before = await drafts();
   const made: string[] = [];

@@ -4,9 +4,9 @@ import { ApiError } from "../../core/errors.ts";
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /**
- * Refuses a change that another site makes a browser ask for (CSRF; at the sign-in paths login CSRF). `Sec-Fetch-Site`,
- * which pages cannot forge, must be same-origin; a browser without it sends `Origin`. Where a cookie is the
- * credential, `proof` is needed: with neither header, one that a form cannot send. Elsewhere a client that is no browser passes.
+ * Refuses a change that another site makes a browser send (CSRF; at sign-in paths login CSRF). `Sec-Fetch-Site`, which
+ * pages cannot forge, must be same-origin; without it, `Origin` must match. With a cookie as credential and neither
+ * header, `proof` is required: a header that no form can send. Other clients pass.
  */
 export function requireSameOrigin(
   request: FastifyRequest,
@@ -22,11 +22,11 @@ export const crossOriginError = () =>
     required: "same-origin",
   });
 
-/** Browsers send one of the two with every POST; programs that are none send neither. */
+/** Browsers send one of the two with every POST; other programs send neither. */
 export const isFromBrowser = ({ headers }: FastifyRequest): boolean =>
   headers["sec-fetch-site"] !== undefined || headers.origin !== undefined;
 
-/** A browser says that a page of another origin led here; `none` is an address that somebody typed. */
+/** Whether a page of another site led here; `none` is a typed address. */
 export const isCrossSite = ({ headers }: FastifyRequest): boolean =>
   ["cross-site", "same-site"].includes(String(headers["sec-fetch-site"]));
 

@@ -29,7 +29,7 @@ const PASSWORD = "PASSWORDMARK of the horse";
 const NEW_PASSWORD = "NEWPASSWORDMARK of the horse";
 const MAIL_PASSWORD = "MAILPASSWORDMARK/+";
 
-/** Everything with which somebody could come in, by what it is. */
+/** Every credential by kind. */
 const secrets: Record<string, string> = {};
 const logs: string[] = [];
 let market: Market;
@@ -67,7 +67,7 @@ const good = (reply: Reply): Reply => {
 const request = async (path: string, json: object, headers: Record<string, string> = {}) =>
   good(await nobody.post(`/api/auth/${path}`, json, headers));
 
-/** The token of the n-th link that was mailed to an address, once it has arrived. */
+/** The token of the n-th link sent to an address, once it has arrived. */
 async function mailedToken(address: string, n: number): Promise<string> {
   for (let count = 1; ; count++) {
     const messages = await mailServer.received(count);
@@ -78,7 +78,7 @@ async function mailedToken(address: string, n: number): Promise<string> {
   }
 }
 
-/** Registration, links used and unused, right and wrong passwords, the visitor's cookie and the operator's link. */
+/** Registration, used and unused links, right and wrong passwords, the visitor's cookie and the operator's link. */
 async function signIn(email: string): Promise<Client> {
   const asked = await request("register", { email, password: PASSWORD, name: "Ada" });
   const { registrationSecret } = asked.body.data;
@@ -111,7 +111,7 @@ async function signIn(email: string): Promise<Client> {
   return session;
 }
 
-/** Made, used in both places, replaced and asked for again; what is before the secret half may be seen. */
+/** Creates, uses, rotates and repeats keys. The part before the secret is public. */
 async function useKeys(session: Client): Promise<void> {
   const wish = { name: "laptop", permissions: { "products:read": true, "ai:execute": true } };
   const once = { "idempotency-key": "secrets" };
@@ -132,7 +132,7 @@ async function useKeys(session: Client): Promise<void> {
   });
 }
 
-/** A client with two secrets, a request on its way and one pushed ahead, codes used and unused, tokens of every kind. */
+/** A client with two secrets, an open and a pushed request, used and unused codes, tokens of every kind. */
 async function useOAuth(session: Client): Promise<void> {
   const userId = toUuid("usr", decodeJwt(session.key).sub!)!;
   const { body } = good(
@@ -184,10 +184,10 @@ async function useOAuth(session: Client): Promise<void> {
   });
 }
 
-/** Set up, confirmed, asked for with right and wrong codes, and a challenge that nobody answers. */
+/** Set-up, confirmation, right and wrong codes, and an unanswered challenge. */
 async function useTwoFactor(session: Client, email: string): Promise<void> {
   const { secret } = good(await session.post("/v1/account/two-factor")).body.data;
-  // The service's clock is the real one here.
+  // The service uses the real clock here.
   market.clock.now = new Date();
   const code = authenticatorOf(market, secret).code();
   const { backupCodes } = good(await session.post("/v1/account/two-factor/confirm", { code })).body.data;
@@ -209,7 +209,7 @@ async function useTwoFactor(session: Client, email: string): Promise<void> {
   });
 }
 
-/** By GitHub: one that comes to its end, and one that stays on its way. */
+/** Two sign-ins with GitHub: one completed, one abandoned. */
 async function signInElsewhere(): Promise<void> {
   const email = uniqueEmail();
   github.person = { id: 7, login: "eve", name: "Eve", emails: [{ email, primary: true, verified: true }] };
@@ -233,7 +233,7 @@ async function signInElsewhere(): Promise<void> {
   });
 }
 
-/** As it is written, and as bytes: what a bytea column, a JWK or a sealed text would show of it in the clear. */
+/** The text and its bytes in each encoding that a bytea column, a JWK or an unsealed text would show. */
 const spellings = (secret: string) => {
   const bytes = Buffer.from(secret, "base64url");
   const asIs = [secret, encodeURIComponent(secret), Buffer.from(secret).toString("hex")];

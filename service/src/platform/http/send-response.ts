@@ -6,7 +6,7 @@ import { bodyTextOf, type RenderedResponse } from "./envelope.ts";
 import { toPlainName } from "./plain-cookies.ts";
 import type { Cookie } from "./route.ts";
 
-/** Cookies in our one shape. `__Host-` demands Secure, Path=/ and no Domain; browsers keep it on http://localhost too. */
+/** `__Host-` requires Secure, Path=/ and no Domain; browsers also store it on http://localhost. */
 export function setCookies(reply: FastifyReply, cookies: Cookie[]): void {
   const isPlain = reply.server.hasPlainCookies();
   for (const { name, value, maxAgeSeconds } of cookies) {
@@ -53,7 +53,7 @@ function mayShowSecret({ routeOptions }: FastifyRequest): boolean {
   return endpoint !== undefined && (endpoint.showsSecret || endpoint.base === "/api/auth");
 }
 
-/** Part by part: joining them would copy a whole list for each request. */
+/** In parts: joining them would copy a whole list for each request. */
 function sendParts(reply: FastifyReply, parts: Buffer[]): FastifyReply {
   const bytes = parts.reduce((sum, { length }) => sum + length, 0);
   reply.header("content-length", bytes).hijack();

@@ -17,14 +17,14 @@ export interface RequestDeadlines {
   upload?: Partial<BodyDeadlines>;
 }
 
-/** What app.ts passes in, because this room imports no other group. */
+/** app.ts passes these in, because this room imports no other group. */
 export interface ServerDependencies {
   ctx: Context;
   routes: Route[];
   identify: CredentialLookup;
   limits: RateLimits;
   metrics: PrometheusMetrics;
-  /** Called when an account was refused an endpoint of administrators. */
+  /** Called when an account was refused at an endpoint for administrators. */
   onAdminRefused?(caller: Member, endpoint: Endpoint, source: RequestSource): Promise<void>;
   /** Shorter ones in tests. */
   requestDeadlines?: RequestDeadlines;

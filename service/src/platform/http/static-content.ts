@@ -6,9 +6,9 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { isCurrent } from "./conditional.ts";
 
 type Encoding = "br" | "gzip";
-/** Below this a compressed answer fits into as many packets as the plain one. */
+/** Below this, compression saves no packets. */
 const MIN_BYTES = 1_024;
-/** Higher qualities take seconds of the first request for a few per cent. */
+/** Higher qualities take seconds for a few percent. */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } };
 
 const compressors: Record<Encoding, (bytes: Buffer) => Promise<Buffer>> = {
@@ -16,7 +16,7 @@ const compressors: Record<Encoding, (bytes: Buffer) => Promise<Buffer>> = {
   gzip: (bytes) => promisify(gzip)(bytes),
 };
 
-/** Bytes that are the same for everybody, compressed once for each encoding. */
+/** Immutable bytes, compressed once for each encoding. */
 export class StaticContent {
   readonly bytes: Buffer;
   readonly type: string;

@@ -22,7 +22,7 @@ interface RawReply {
   body: any;
 }
 
-/** Sends text as it is: fetch would mend the very paths that are meant here. */
+/** Sends raw text, since `fetch` would normalize the paths. */
 function speak(text: string): Promise<RawReply> {
   const { hostname, port } = new URL(market.origin);
   return new Promise((resolve, reject) => {

@@ -48,7 +48,7 @@ suite("health", () => {
   });
 });
 
-/** Whatever creates a product fails as PostgreSQL fails with this code. */
+/** A trigger raises this PostgreSQL error when a product is created. */
 const refuseProducts = (shop: Market, code: string) =>
   shop.query(
     `create or replace function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused' using errcode = '${code}'; end $$;
@@ -80,7 +80,7 @@ suite("a database that refuses writes", () => {
       const { status, body } = await shop.as(null).get("/readyz");
       return [status, ...body.problems];
     };
-    // A table that needs space is refused, as on a full disk.
+    // A table that needs space fails, as on a full disk.
     await shop.query(
       `create function refuse_table() returns event_trigger language plpgsql as $$ begin raise exception 'refused' using errcode = '53100'; end $$;
        create event trigger refuse_table on ddl_command_start when tag in ('CREATE TABLE AS') execute function refuse_table()`,
@@ -112,7 +112,7 @@ suite("a database that refuses writes", () => {
       await operator.query(
         "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'stoa' and datname = current_database()",
       );
-      // Until PostgreSQL has ended the connections, and the pool has noticed.
+      // Until PostgreSQL has closed the connections and the pool has noticed.
       let reply: Reply;
       const isSettled = () =>
         reply.status === status && !reply.body.problems.includes("the database does not answer");
@@ -140,7 +140,7 @@ suite("a database that refuses writes", () => {
   });
 });
 
-/** Sends the headers of a POST and a part of its body; answers the status line. */
+/** Sends the headers of a POST and a part of its body. Returns the status line. */
 async function halfPost(shop: Market, key: string): Promise<string> {
   const { hostname, port } = new URL(shop.origin);
   const socket = connect(Number(port), hostname);
@@ -239,7 +239,7 @@ suite("/metrics", () => {
   });
 });
 
-/** As `fetch` does, but the body as it came over the wire. */
+/** Like `fetch`, but returns the body as received. */
 const send = (path: string, headers: OutgoingHttpHeaders) =>
   new Promise<{ status: number; headers: IncomingHttpHeaders; bytes: Buffer }>((resolve, reject) => {
     get(market.origin + path, { headers }, (response) => {
@@ -276,14 +276,14 @@ suite("the API reference", () => {
 
     test(`${path}: references no other origin, and each file exists`, async () => {
       const { text } = await nobody.get(path);
-      // Addresses in examples are text; none is loaded or led to.
+      // URLs in examples are text; none is loaded or linked.
       assert.doesNotMatch(text, /(?:src|<link[^>]* href)="(https?:)?\/\/\w/);
       const named = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, target]) => target!);
       const files = named.filter((target) => !/^(data:|#|https:)/.test(target));
       assert.ok(files.length >= 3);
       for (const file of files) {
         const { status, headers } = await nobody.get(file);
-        // One's account is there for whoever signs in.
+        // An account page redirects to sign-in.
         if (file === "/auth/signed-in") assert.match(headers.get("location")!, /^\/auth\/sign-in/);
         else assert.equal(status, 200, file);
       }

@@ -13,8 +13,8 @@ const COOKIE = "__Host-test-pages";
 const COOKIE_SECONDS = 30 * 86_400;
 
 /**
- * For pages of a test environment that show everybody's mail and money: asked on the machine itself, or with the token. A browser
- * brings it once in the query, and from then on in a cookie, so that no link that it follows has it.
+ * For pages of a test environment that show all emails and payments: a local request or the token is required. A browser
+ * sends the token once in the query, then in a cookie, so that no link contains it.
  */
 export function requireTestPageAccess(ctx: Context) {
   const digests = testPageTokens(ctx.config).map(digestOf);

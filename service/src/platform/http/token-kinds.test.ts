@@ -24,7 +24,7 @@ const DAY_MS = 86_400_000;
 let market: Market;
 let member: Client;
 let app: OAuthClient;
-/** A token of every kind, each good at its own place, all of one account. */
+/** One token of every kind, all of one account, each valid at its own place. */
 let tokens: Record<string, string>;
 
 before(async () => {
@@ -53,7 +53,7 @@ before(async () => {
 });
 after(() => market.close());
 
-/** What the OAuth server gives out: for the API, and for its own user info. */
+/** Tokens of the OAuth server: for the API, and for /oauth/userinfo. */
 async function oauthTokens() {
   app = await createOAuthClient(market, member);
   const browser = await signedInBrowser(market, member.userId);
@@ -73,7 +73,7 @@ async function oauthTokens() {
   };
 }
 
-/** The places where a credential is looked for, and which kinds are good there. */
+/** Each place for a credential, and the kinds that it accepts. */
 const places: Record<string, { ask(token: string): Promise<{ status: number }>; takes: string[] }> = {
   "in the Authorization header": {
     ask: (token) => market.as(null).get("/v1/products", { authorization: `Bearer ${token}` }),
@@ -124,7 +124,7 @@ for (const [path, { body, takes }] of Object.entries(doors)) {
   });
 }
 
-/** What a client turns into tokens at the OAuth server, and the kind that it must be. */
+/** Each grant's field at the token endpoint, and the kinds that it accepts. */
 const grants: Record<string, { field: string; takes: string }> = {
   refresh_token: { field: "refresh_token", takes: "a refresh token" },
   authorization_code: { field: "code", takes: "an authorization code" },
@@ -197,7 +197,7 @@ suite("a forged session token: 401", () => {
   const json = (value: unknown) => base64url.encode(JSON.stringify(value));
   const sessionKey = () => market.service.ctx.config.sessionKeys[0]!;
   const derived = (purpose: string) => Buffer.from(hkdfSync("sha256", sessionKey(), "", purpose, 32));
-  /** The very key that signs sessions: what is made with it is wrong in what it says alone. */
+  /** Uses our session key, so that only the content is wrong. */
   const signedByUs = (payload: JWTPayload, header: object = {}) =>
     new SignJWT(payload)
       .setProtectedHeader({ ...decodeProtectedHeader(good()), alg: "HS256", ...header })

@@ -110,7 +110,7 @@ suite("a guest cookie", () => {
       fc.constantFrom("x", ".", "=").map((more) => value + more),
     );
     const property = fc.asyncProperty(changed, async (forged) => {
-      // The last of 43 letters holds two bits that say nothing; we take it as we wrote it and in no other way.
+      // The last of 43 base64url characters has two unused bits; only our own spelling is accepted.
       if (forged !== value) assertStranger(await visit("/v1/products", forged));
     });
     await fc.assert(property, { numRuns: runs(200) });

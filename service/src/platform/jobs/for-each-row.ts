@@ -1,4 +1,4 @@
-/** Does a job's work on one row after the other. What comes in the way of one is told, and keeps no other from its turn. */
+/** Runs a job's work on one row after the other. Reports errors and continues with the next row. */
 export async function forEachRow<Row>(
   rows: Row[],
   work: (row: Row) => Promise<unknown>,

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 
-/** Runs `work` again and again in this process, never twice at once; `stop` runs it a last time. */
+/** Runs `work` repeatedly in this process, without overlap; `stop` runs it a last time. */
 export function runPeriodically(ms: number, name: string, log: Logger, work: () => Promise<void>) {
   let running: Promise<void> | null = null;
   const round = () => {

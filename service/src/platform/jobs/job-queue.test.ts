@@ -21,7 +21,7 @@ const ALONE = { api: true, worker: false };
 const WORKER = { api: false, worker: true };
 const smtp = (port: number): Partial<Config> => ({ mail: "smtp", smtpUrl: `smtp://127.0.0.1:${port}` });
 
-/** A shop that asks for jobs and runs none, and workers of it that end before it does. */
+/** A shop that requests jobs without running them, and its workers, which stop before it does. */
 async function openShop(t: TestContext, wish: Parameters<typeof openMarket>[0] = {}) {
   const market = await openMarket({ ...wish, config: { roles: ALONE, ...wish.config } });
   const { ctx } = market.service;
@@ -48,7 +48,7 @@ async function openServer(t: TestContext, port?: number) {
   return server;
 }
 
-/** The one job of that state, of that attempt. */
+/** The only job in this state and attempt. */
 const jobIn = ({ query }: Market, state: string, { name = sendEmailJob.name, retries = 0 } = {}) =>
   until(`a job in state ${state}`, async () => {
     const { rows } = await query(
@@ -59,11 +59,11 @@ const jobIn = ({ query }: Market, state: string, { name = sendEmailJob.name, ret
     return rows[0];
   });
 
-/** The queue waits in real time: instead of waiting, a test moves the job, and maybe takes attempts from it. */
+/** Moves the job's start time, since the queue uses the real clock, and may use up attempts. */
 const hurry = ({ query }: Market, retries = 0) =>
   query("update pgboss.job set start_after = now(), retry_count = $1 where state = 'retry'", [retries]);
 
-/** A worker took it and was killed. Answers what does at once what workers do every minute. */
+/** Marks the job as held by a killed worker. Returns a queue for the maintenance that workers run every minute. */
 async function isHeldByTheDead({ service }: Market): Promise<PgBoss> {
   const boss = new PgBoss({ db: bossDatabase(service.ctx.pool), supervise: false, schedule: false });
   await boss.start();
@@ -209,7 +209,7 @@ suite("a scheduled job", { timeout: 300_000 }, () => {
       await queue.stop();
       await boss.stop({ close: false });
     });
-    // As the clock would ask for it, which takes half a minute.
+    // As the scheduler would, which takes half a minute.
     const { rows } = await market.query("select options from pgboss.schedule where name = $1", [job.name]);
     assert.notEqual(await boss.send(job.name, {}, rows[0].options), null);
     const held = await jobIn(market, "active", { name: job.name });

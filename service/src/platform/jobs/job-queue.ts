@@ -11,14 +11,14 @@ declare module "../../core/context.ts" {
   }
 }
 
-/** A kind of job that is asked for, and tried again until it is done or given up. */
+/** A kind of queued job, retried until it succeeds or runs out of attempts. */
 export interface JobDefinition {
   name: string;
   retries: number;
-  /** The waits between attempts double, from the first to the longest. */
+  /** The delays between attempts double, from the first to the longest. */
   retryDelaySeconds: number;
   maxRetryDelaySeconds: number;
-  /** An attempt that takes longer counts as failed: its process may be dead. */
+  /** A longer attempt counts as failed: its process may be dead. */
   attemptTimeoutSeconds: number;
 }
 
@@ -28,11 +28,11 @@ export interface JobStatus extends JobStats {
   givenUp: number;
 }
 
-/** What any process needs of the queue: to ask for jobs. A worker's `startQueue` runs them. */
+/** The part of the queue that requests jobs; a worker runs them. */
 export interface JobQueue {
-  /** Asks for a job in the caller's transaction: it will be run if and only if that commits, whoever is killed then. */
+  /** Requests a job in the caller's transaction: it runs if and only if that commits. */
   send(tx: Queries, name: string, data: object): Promise<void>;
-  /** Every job that is done by the clock, and every kind that can be asked for. */
+  /** All scheduled jobs and all kinds of queued jobs. */
   readStatus(): Promise<JobStatus[]>;
   close(): Promise<void>;
 }
@@ -41,7 +41,7 @@ const DAY_SECONDS = 86_400;
 const COMPLETED_RETENTION_SECONDS = DAY_SECONDS;
 const FAILED_RETENTION_SECONDS = 7 * DAY_SECONDS;
 
-/** Where the jobs of a kind go that were tried in vain: the queue of its name and this. */
+/** The suffix of the queue for jobs without attempts left. */
 const GIVEN_UP = "-given-up";
 const deadLetterQueueOf = (name: string) => name + GIVEN_UP;
 
@@ -49,7 +49,7 @@ export const bossDatabase = (pool: pg.Pool) => ({
   executeSql: (text: string, values?: unknown[]) => pool.query(text, values),
 });
 
-/** Makes the queue's tables where there are none (pg-boss, docs/decisions/0006-jobs.md). */
+/** Creates the queue's tables if missing (pg-boss, docs/decisions/0006-jobs.md). */
 export async function openJobQueue(pool: pg.Pool, log: Logger, kinds: JobDefinition[]): Promise<JobQueue> {
   const boss = new PgBoss({ db: bossDatabase(pool), supervise: false, schedule: false });
   boss.on("error", (error) => log.error({ err: error }, "job queue"));
@@ -57,8 +57,8 @@ export async function openJobQueue(pool: pg.Pool, log: Logger, kinds: JobDefinit
   const known = new Set((await boss.getQueues()).map((queue) => queue.name));
   const needed = kinds.flatMap(({ name }) => [deadLetterQueueOf(name), name]);
   for (const name of needed.filter((one) => !known.has(one))) await boss.createQueue(name);
-  // It reads what a queue is when it first hears of it, and keeps that. In the transaction of whoever asks for a job this would take a
-  // second connection: as many who ask at once as there are would wait for each other.
+  // pg-boss reads a queue's settings at its first use and caches them. Inside the transaction that requests a job, that
+  // would need a second connection, and many parallel requests would deadlock on the pool.
   for (const { name } of kinds) await boss.findJobs(name, { id: NIL });
   const optionsByName = new Map(kinds.map((kind) => [kind.name, optionsOf(kind)]));
   return {
@@ -72,17 +72,17 @@ export async function openJobQueue(pool: pg.Pool, log: Logger, kinds: JobDefinit
   };
 }
 
-/** A worker that is silent for so long about a job is dead, and another one begins it anew. */
+/** A worker without a heartbeat for this long is dead, and another one restarts its job. */
 export const HEARTBEAT_SECONDS = 30;
 
-/** Unique violation, and schema, table or object that exists already. */
+/** Unique violation; schema, table or object exists already. */
 const ALREADY_EXISTS = /^(23505|42P0[67]|42710)$/;
 
-/** `create schema if not exists` of two processes at once fails in one of them. */
+/** `create schema if not exists` of two parallel processes fails in one of them. */
 const createTables = (boss: PgBoss) =>
   boss.start().catch((error) => (ALREADY_EXISTS.test(error.code) ? boss.start() : Promise.reject(error)));
 
-/** Said of each job rather than of its queue, so that a queue made by an older version does not keep its older rules. */
+/** Set on each job, since a queue of an older version keeps its older settings. */
 const optionsOf = (kind: JobDefinition): SendOptions => ({
   retryLimit: kind.retries,
   retryDelay: kind.retryDelaySeconds,
@@ -94,7 +94,7 @@ const optionsOf = (kind: JobDefinition): SendOptions => ({
   deadLetter: deadLetterQueueOf(kind.name),
 });
 
-/** What was not asked for yet is among them, without a round. */
+/** Includes kinds that were never requested, without a job run. */
 export async function readJobStatus(pool: pg.Pool, kinds: JobDefinition[]): Promise<JobStatus[]> {
   const { rows } = await pool.query<JobStatus>(
     `with counted as (

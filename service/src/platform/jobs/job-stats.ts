@@ -1,11 +1,11 @@
 import type pg from "pg";
 
-/** How a job goes, as /metrics and the doctor tell it. */
+/** For /metrics and the doctor. */
 export interface JobStats {
   name: string;
-  /** null: it is done when it is asked for. */
+  /** null: a queued job. */
   periodSeconds: number | null;
-  /** Since when a worker has had it to do; null: none had yet. */
+  /** When a worker first scheduled it; null: not yet. */
   knownSince: Date | null;
   runs: number;
   failures: number;
@@ -13,7 +13,7 @@ export interface JobStats {
   lastFailureAt: Date | null;
 }
 
-/** A job whose last success is older than so many of its periods is late. */
+/** A job is late when its last success is older than this many periods. */
 const LATE_AFTER_PERIODS = 3;
 
 export const hasFailed = ({ lastSuccessAt, lastFailureAt }: JobStats): boolean =>
@@ -27,7 +27,7 @@ export function isLate({ periodSeconds, lastSuccessAt, knownSince }: JobStats, n
 
 const UNIT_SECONDS = { minute: 60, hour: 3_600, day: 86_400 };
 
-/** How long after its last round a job of these five fields is due again: each n minutes, each hour or each day. */
+/** The period of a cron expression with five fields: every n minutes, every hour or every day. */
 export function cronPeriodSeconds(cron: string): number {
   const [, minutes, minute, hour] = /^(?:\*(?:\/(\d+))?|(\d+)) (?:\*|(\d+)) \* \* \*$/.exec(cron) ?? [];
   if (minutes) return Number(minutes) * UNIT_SECONDS.minute;
@@ -37,7 +37,7 @@ export function cronPeriodSeconds(cron: string): number {
   throw new TypeError(`the period of ${cron} is not known`);
 }
 
-/** Notes which jobs there are by the clock, so that one that never ran is missed; those that are no more are forgotten. */
+/** Stores which scheduled jobs exist, so that one that never ran is reported. Deletes removed jobs. */
 export async function registerScheduledJobs(
   pool: pg.Pool,
   jobs: { name: string; periodSeconds: number }[],
@@ -53,7 +53,6 @@ export async function registerScheduledJobs(
   await pool.query("delete from job_runs where period_seconds is not null and job <> all ($1)", [names]);
 }
 
-/** Notes how a round ended. */
 export async function recordJobRun(
   pool: pg.Pool,
   name: string,
@@ -74,8 +73,8 @@ export async function recordJobRun(
 const MINUTE_MS = 60_000;
 
 /**
- * Which jobs a worker runs as it starts: those that run less often than each minute, and have not succeeded for a whole period. While
- * no worker ran, nobody did their rounds; and one that is restarted before each full hour would never do them.
+ * Jobs that a starting worker runs at once: they have a period of over a minute, and no success within it. Otherwise a
+ * worker that is restarted before each full hour would never run hourly jobs.
  */
 export async function listMissedJobs(pool: pg.Pool, now: Date): Promise<Set<string>> {
   const { rows } = await pool.query<{ job: string }>(

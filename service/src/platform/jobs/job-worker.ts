@@ -5,41 +5,40 @@ import { bossDatabase, HEARTBEAT_SECONDS, type JobDefinition } from "./job-queue
 import { cronPeriodSeconds, listMissedJobs, recordJobRun, registerScheduledJobs } from "./job-stats.ts";
 
 /**
- * A job that runs by the clock on one of all worker processes. Rounds that nobody ran are made up for by one, when a worker starts.
- * Where that is not enough, it carries out slots (slots.ts).
+ * A job that runs on a schedule in one of all worker processes. A starting worker makes up for missed runs with one.
+ * Where every run counts, the job uses scheduled runs (schedule.ts).
  */
 export interface ScheduledJob {
   name: string;
   /** Five fields, UTC. */
   cron: string;
-  /** It runs whenever a worker starts, because what was reported to a service that was down is lost. */
+  /** Also runs whenever a worker starts, because reports to a stopped service are lost. */
   atStart?: true;
   run(): Promise<void>;
 }
 
-/** A job that is asked for. One that throws is tried again. */
+/** A queued job; an error triggers a retry. */
 export interface QueuedJob extends JobDefinition {
   /** `signal` aborts when the attempt takes too long or the process must end. */
   run(data: object, signal: AbortSignal): Promise<void>;
 }
 
 export interface JobWorker {
-  /** Lets running jobs end, then stops. */
+  /** Waits for running jobs, then stops. */
   stop(): Promise<void>;
-  /** Whether the queue is at work, as `/readyz` asks. */
+  /** For `/readyz`. */
   isRunning(): boolean;
 }
 
 const BATCH_SIZE = 5;
 const POLL_SECONDS = 1;
-/** How often dead workers' jobs are looked for. */
+/** The interval of the search for jobs of dead workers. */
 const SUPERVISE_EVERY_SECONDS = 15;
 const HEARTBEAT = { heartbeatSeconds: HEARTBEAT_SECONDS };
 
-/** What the queue needs of the context. */
 type WorkerContext = Pick<Context, "pool" | "log" | "now" | "metrics">;
 
-/** Starts the durable queue (pg-boss, docs/decisions/0006-jobs.md) in the service's own database and its pool. */
+/** Starts pg-boss (docs/decisions/0006-jobs.md) in the service's own database and pool. */
 export async function startJobWorker(
   worker: WorkerContext,
   scheduled: ScheduledJob[],
@@ -69,7 +68,7 @@ export async function startJobWorker(
   };
 }
 
-/** What an older version or other settings did by the clock would be asked for for ever, and done by nobody. */
+/** Otherwise jobs of older versions or other settings would be queued forever without a worker. */
 async function unscheduleRemovedJobs(
   boss: PgBoss,
   { pool, now }: WorkerContext,
@@ -82,7 +81,7 @@ async function unscheduleRemovedJobs(
 }
 
 async function workScheduledJob(boss: PgBoss, worker: WorkerContext, job: ScheduledJob): Promise<void> {
-  // One at a time on all nodes and none in store.
+  // One at a time on all nodes, and none queued meanwhile.
   await boss.createQueue(job.name, { policy: "exclusive", retryLimit: 0 });
   await boss.schedule(job.name, job.cron, null, HEARTBEAT);
   await boss.work(job.name, async () => {
@@ -97,7 +96,7 @@ async function workScheduledJob(boss: PgBoss, worker: WorkerContext, job: Schedu
   });
 }
 
-/** What was done is done, whether or not it can be noted. */
+/** A failed write of the statistics does not fail the job. */
 function recordRun(
   { pool, log, now, metrics }: WorkerContext,
   name: string,
@@ -110,7 +109,7 @@ function recordRun(
   );
 }
 
-/** Each job of a handful ends by itself: one that fails takes no other along. */
+/** Jobs of a batch are independent: a failure affects no other job. */
 async function workQueuedJob(boss: PgBoss, worker: WorkerContext, job: QueuedJob): Promise<void> {
   const attempt = async ({ id, data, retryCount, signal }: Job<object>): Promise<JobResult> => {
     try {

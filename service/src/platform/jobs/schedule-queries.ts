@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { firstOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../db/database.ts";
 
-/** The last slot that ended; of a schedule that nobody has looked at yet, now: its slots count from here. */
+/** The last finished scheduled time. For a new schedule, now: its times count from here. */
 export async function findLastScheduledRun(db: Queries, job: string, now: Date): Promise<Date> {
   await sql`
     insert into scheduled_runs (job, slot, done_at) values (${job}, '-infinity', ${now}) on conflict do nothing`.execute(
@@ -14,7 +14,7 @@ export async function findLastScheduledRun(db: Queries, job: string, now: Date):
   return firstOf(rows).last;
 }
 
-/** Unless it has begun already. */
+/** Does nothing when it has begun. */
 export const beginScheduledRun = (db: Queries, job: string, slot: Date) =>
   db
     .insertInto("scheduledRuns")
@@ -22,7 +22,7 @@ export const beginScheduledRun = (db: Queries, job: string, slot: Date) =>
     .onConflict((conflict) => conflict.doNothing())
     .execute();
 
-/** Against being ended until the transaction ends; false when it has ended. */
+/** Prevents the end of the scheduled run until the transaction ends. Returns false when it has ended. */
 export async function lockScheduledRun(tx: Tx, job: string, slot: Date): Promise<boolean> {
   const row = await tx
     .selectFrom("scheduledRuns")
@@ -35,7 +35,7 @@ export async function lockScheduledRun(tx: Tx, job: string, slot: Date): Promise
   return row !== undefined;
 }
 
-/** Waits for the pieces that are being written. */
+/** Waits for transactions of the run that are still writing. */
 export const endScheduledRun = (db: Queries, job: string, slot: Date, now: Date) =>
   db
     .updateTable("scheduledRuns")

@@ -11,7 +11,7 @@ import { runSchedule, type Schedule } from "./schedule.ts";
 
 const HOUR_MS = 3_600_000;
 const SLOT_MS = 24 * HOUR_MS;
-/** What is to be done in each slot, a piece each. */
+/** Each scheduled run writes these items, one per transaction. */
 const ITEMS = [1, 2, 3];
 
 let market: Market;
@@ -20,21 +20,21 @@ before(async () => {
   await market.query(
     "create table done (job text, slot timestamptz, item int, at serial, primary key (job, slot, item))",
   );
-  // What is done twice is seen twice.
+  // No unique key, so that duplicates are visible.
   await market.query("create table deeds (job text, slot timestamptz, item int, at serial)");
 });
 after(() => market.close());
 
-/** The next midnight: slots that a test can count. */
+/** The next midnight, which makes scheduled times countable. */
 const nextMidnight = (after: Date) => new Date((Math.floor(after.getTime() / SLOT_MS) + 1) * SLOT_MS);
 
-/** A worker with a clock of its own, which dies before so many pieces are done; Infinity: it lives. */
+/** A worker with its own clock that dies before this many items; Infinity: never. */
 interface Worker {
   ahead: number;
   dies: number;
 }
 
-/** Does each item once in a slot; what was done before a kill it sees. */
+/** Writes each item once per scheduled run, and skips those written before a kill. */
 function jobOf(name: string, dies = Number.POSITIVE_INFINITY): Schedule {
   let steps = 0;
   const step = () => {
@@ -60,7 +60,7 @@ function jobOf(name: string, dies = Number.POSITIVE_INFINITY): Schedule {
 
 const ctxAt = (now: Date): Context => ({ ...market.service.ctx, now: () => now });
 
-/** Works until it is done or killed. */
+/** Runs until finished or killed. */
 async function work(name: string, { ahead, dies }: Worker): Promise<void> {
   const now = new Date(market.clock.now.getTime() + ahead);
   await runSchedule(ctxAt(now), jobOf(name, dies)).catch((error) => {
@@ -68,7 +68,7 @@ async function work(name: string, { ahead, dies }: Worker): Promise<void> {
   });
 }
 
-/** What was done, in the order in which it was. */
+/** The written rows in order. */
 async function deedsOf(name: string): Promise<string[]> {
   const { rows } = await market.query("select slot, item from deeds where job = $1 order by at", [name]);
   return rows.map(({ slot, item }) => `${slot.toISOString()} ${item}`);
@@ -82,7 +82,7 @@ async function slotsOf(name: string) {
   return { first: rows[0]!, later: rows.slice(1) };
 }
 
-/** Every slot from the one after a moment to the last that came due. */
+/** Every scheduled time after `start` up to `end`. */
 function slotsBetween(start: Date, end: Date): Date[] {
   const slots: Date[] = [];
   for (let slot = nextMidnight(start); slot <= end; slot = nextMidnight(slot)) slots.push(slot);

@@ -7,22 +7,22 @@ import {
   lockScheduledRun,
 } from "./schedule-queries.ts";
 
-/** What is done by a schedule of which no slot may be missed, and none carried out twice. */
+/** Work at scheduled times, of which none may be missed or run twice. */
 export interface Schedule {
   name: string;
-  /** The first slot of the schedule after a moment. */
+  /** The first scheduled time after a given time. */
   next(after: Date): Date;
   /**
-   * Carries a slot out, all of what it writes by `piece`. Begun again after a kill, it must find for itself which of its pieces are
-   * done; it ends the slot by returning.
+   * Runs one scheduled time and writes only through `piece`. After a kill it runs again and must detect which pieces are
+   * done. Returning ends the run.
    */
   run(slot: Date, piece: RunTransaction): Promise<void>;
 }
 
-/** Runs a part of a slot in a transaction of its own; throws a SlotEnded when another worker has ended the slot. */
+/** Runs a part of a scheduled run in its own transaction. Throws ScheduledRunEnded when another worker has ended the run. */
 export type RunTransaction = <T>(work: (tx: Tx) => Promise<T>) => Promise<T>;
 
-/** Another worker was done with the slot while this one was still at it. */
+/** Another worker has finished this scheduled run. */
 export class ScheduledRunEnded extends Error {
   constructor(job: string, slot: Date) {
     super(`${job} has ended the slot ${slot.toISOString()}`);
@@ -31,8 +31,8 @@ export class ScheduledRunEnded extends Error {
 }
 
 /**
- * Carries out every slot that came due since the last one, the oldest first, also after days of standstill. Any number of workers may
- * do so at once: a slot is ended once, and nothing is written in it afterwards. Whoever is killed leaves the slot to the next.
+ * Runs every scheduled time since the last one, the oldest first, also after days of downtime. Workers may run in
+ * parallel: a run ends once, and nothing is written in it afterwards. Another worker continues the run of a killed one.
  */
 export async function runSchedule(ctx: Context, job: Schedule): Promise<void> {
   const last = await findLastScheduledRun(ctx.db, job.name, ctx.now());
@@ -49,7 +49,7 @@ async function runOnce(ctx: Context, job: Schedule, slot: Date): Promise<void> {
   }
 }
 
-/** The slot's row is shared while a piece is written, so that the slot ends after it, or the piece is not begun. */
+/** Locks the run's row in shared mode for each piece, so that the run ends after it, or the piece does not start. */
 const transactionOf =
   (ctx: Context, job: string, slot: Date): RunTransaction =>
   (work) =>
