@@ -1,4 +1,4 @@
-/** What load.ts uses of autocannon, which ships no types. */
+/** The parts of autocannon that load.ts uses; it ships no types. */
 declare module "autocannon" {
   import type { EventEmitter } from "node:events";
 

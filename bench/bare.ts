@@ -1,4 +1,4 @@
-/** The fastest answer that Node has: the bytes of a file, whatever is asked. Prints its origin. */
+/** The fastest possible answer of Node: the bytes of a file for every request. Prints its origin. */
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

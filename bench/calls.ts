@@ -1,6 +1,6 @@
 /**
- * Makes the calls of a job, read as JSON from stdin, and prints as JSON how long each took. Unlike load.ts it can call a
- * provider that takes its time without doing so in step, and time a stream by its first word. In a process of its own.
+ * Makes the calls of a job, read as JSON from stdin, and prints their durations as JSON. Unlike load.ts it does not call
+ * a slow provider in lockstep, and can time a stream by its first word. Runs in its own process.
  */
 import { Agent, request } from "node:http";
 import { text } from "node:stream/consumers";
@@ -11,15 +11,15 @@ export interface Calls {
   url: string;
   headers: Record<string, string>;
   body: string;
-  /** Of a call that is answered at once. Some are made before any is timed, because code is slow at first, here too. */
+  /** For calls before the measurement, which are answered at once: code is slow at first, here too. */
   warmUpBody: string;
-  /** How many are under way at a time. */
+  /** The number of parallel calls. */
   atOnce: number;
-  /** How many are made in all. */
+  /** The number of calls in all. */
   amount: number;
-  /** Over which time the first ones begin: what takes a second each would else come in waves of as many as there are. */
+  /** The first calls start spread over this time. Otherwise calls of a second each would come in waves. */
   spreadMs: number;
-  /** What is timed: up to the end of the answer, or to the first word of a stream. */
+  /** What is timed: the whole answer, or the first word of a stream. */
   until: "end" | "first word";
 }
 
@@ -29,9 +29,9 @@ export interface Called {
 }
 
 const WARM_UP = 40;
-/** How a stream ends in Stoa's terms or in OpenAI's; what is cut off before is no answer. */
+/** The end of a stream in Stoa's or OpenAI's format; without it, the answer does not count. */
 const END = /event: execution\.completed|data: \[DONE\]/;
-/** The first word in those terms. */
+/** The first word in either format. */
 const WORD = /"text":"[^"]|"content":"[^"]/;
 
 async function run(job: Calls): Promise<Called> {
@@ -75,7 +75,6 @@ function call({ url, headers, body, until }: Calls, agent: Agent): Promise<numbe
   });
 }
 
-/** Makes them in another process. */
 export async function makeCalls(job: Calls): Promise<Called> {
   const caller = startScript(new URL(import.meta.url), [], { input: JSON.stringify(job) });
   return JSON.parse(await caller.output()) as Called;

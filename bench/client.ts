@@ -1,7 +1,7 @@
-/** Asks the service as one of its people, and throws what it refuses. */
+/** Calls the service with one user's credential. Throws on an error response. */
 export interface Client {
   get<Answer>(path: string): Promise<Answer>;
-  /** A text is JSON Lines. */
+  /** A string is sent as JSON Lines. */
   post<Data>(path: string, body?: object | string): Promise<Data>;
   patch<Data>(path: string, body: object): Promise<Data>;
 }

@@ -4,7 +4,7 @@ import { from } from "pg-copy-streams";
 
 type Value = string | number | boolean | Date | null | string[];
 
-/** Rows in the text format of COPY: https://www.postgresql.org/docs/current/sql-copy.html */
+/** The text format of COPY: https://www.postgresql.org/docs/current/sql-copy.html */
 export async function copyInto(client: pg.Client, table: string, columns: string, rows: Value[][]) {
   if (rows.length === 0) return;
   const lines = rows.map((row) => `${row.map(textOf).join("\t")}\n`);

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Of Linux: the unit in which /proc counts. */
+/** Linux: the unit of /proc. */
 const TICK_MS = 10;
 const [PARENT, USER, SYSTEM, USER_OF_ENDED, SYSTEM_OF_ENDED] = [1, 11, 12, 13, 14];
 
@@ -16,17 +16,16 @@ const sum = (fields: number[], ...which: number[]) =>
   which.reduce((ticks, field) => ticks + (fields[field] ?? 0), 0) * TICK_MS;
 const usedBy = (pid: number) => sum(fieldsOf(pid), USER, SYSTEM);
 
-/** Milliseconds that processes have computed so far, by id. */
+/** CPU time in milliseconds, by process. */
 export const cpuOf = (pids: number[]): Map<number, number> => new Map(pids.map((pid) => [pid, usedBy(pid)]));
 
-/** What they computed in between; what began in between counts from its beginning. */
+/** The CPU time in between. New processes count from their start. */
 export const cpuBetween = (before: Map<number, number>, after: Map<number, number>): number =>
   [...after].reduce((sum, [pid, used]) => sum + used - (before.get(pid) ?? 0), 0);
 
-/** The process that began another one. */
 export const parentOf = (pid: number): number => fieldsOf(pid)[PARENT] ?? 0;
 
-/** Milliseconds that a process and its children have computed so far, those included which have ended. */
+/** CPU time in milliseconds of a process and its children, also of ended ones. */
 export function cpuOfFamily(pid: number): number {
   const ids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   const living = ids.map((id) => fieldsOf(Number(id))).filter((fields) => fields[PARENT] === pid);

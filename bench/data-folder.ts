@@ -6,18 +6,18 @@ import { listFunctions } from "@stoa/service/platform/db/functions.ts";
 import type { Options } from "./options.ts";
 import { atEnd } from "./processes.ts";
 
-/** The file that marks a filled folder: the digest of the code that filled it, and its note. It is written last. */
+/** Marks a filled folder with the digest of the code that filled it, and its note. Written last. */
 const MARK = "bench-made-by";
 
 export interface FilledFolder {
   dataDir: string;
-  /** What `fill` returned when it filled the folder. */
+  /** The result of `fill`. */
   note: string;
 }
 
 /**
- * A data folder that `fill` fills. With --shops it stays for the next run, else it is deleted at the end of this one. A folder that
- * this version would fill differently is refused; the bytes of `makers` and of the migrations decide that.
+ * A data folder that `fill` fills. With --shops it is reused, else deleted after the run. The bytes of `makers` and of
+ * the migrations decide whether a folder can be reused; any other is refused.
  */
 export async function filledDataFolder(
   { shops }: Options,
@@ -49,7 +49,7 @@ async function folderFor(shops: string | undefined, name: string): Promise<strin
   return folder;
 }
 
-/** The digest of everything that decides how a folder is filled, the tables included. */
+/** Covers everything that decides the content of a folder, migrations included. */
 async function digestOf(makers: (string | URL)[]): Promise<string> {
   const migrations = new URL("../service/src/platform/db/migrations/", import.meta.url);
   const tables = (await readdir(migrations)).toSorted().map((name) => new URL(name, migrations));

@@ -8,7 +8,7 @@ import type { Node, Shop } from "./shop.ts";
 const ROUNDS = 120;
 const ASK_AGAIN_MS = 5;
 const GIVE_UP_MS = 10_000;
-/** Dearer than all others, and dearer each time. */
+/** Above all other prices, and higher each time. */
 const TOP_PRICE = 900_000;
 const NEWEST = "/v1/products?sort=publishedAt&limit=5";
 const DEAREST = "/v1/products?sort=price&order=desc&currency=USD&limit=5";
@@ -18,7 +18,7 @@ export interface Delays {
   priced: { here: Quantiles; there: Quantiles };
 }
 
-/** From the answer of a change to the first list that shows it, on the node that was told and on another one. */
+/** The delay from the answer of a change to the first list with it, on the same node and on another. */
 export async function measureDelays(shop: Shop, other: Node, newProducts: NewProducts) {
   const here = clientOf(shop.origin, shop.reader);
   const there = clientOf(other.origin, shop.reader);

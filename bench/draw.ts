@@ -1,6 +1,6 @@
 import type { Random } from "@stoa/service/backoffice/demo/seeded-random.ts";
 
-/** Draws items by weight, in the time of a binary search: a shop of a million products draws millions of times. */
+/** Draws items by weight with a binary search, since a shop of a million products draws millions of times. */
 export class Wheel<T> {
   readonly #items: readonly T[];
   readonly #sums: Float64Array;
@@ -26,7 +26,7 @@ export class Wheel<T> {
   }
 }
 
-/** The first item comes up most, the second 2^s times less often, the third 3^s times less. */
+/** The second item is 2^s times less frequent than the first, the third 3^s times. */
 export const zipf = <T>(items: readonly T[], s: number) => new Wheel(items, (_item, at) => (at + 1) ** -s);
 
 export const weighted = <T>(weights: [T, number][]) => {
@@ -34,7 +34,7 @@ export const weighted = <T>(weights: [T, number][]) => {
   return (random: Random): T => wheel.draw(random)[0];
 };
 
-/** Of the normal distribution: https://en.wikipedia.org/wiki/Box-Muller_transform */
+/** The normal distribution: https://en.wikipedia.org/wiki/Box-Muller_transform */
 export const normal = (random: Random): number =>
   Math.sqrt(-2 * Math.log(1 - random.next())) * Math.cos(2 * Math.PI * random.next());
 

@@ -3,8 +3,8 @@ import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { LOADING, withBase } from "./shop.ts";
 
 /**
- * A market that sold for a while, written by statements with the guards off: in a database that forgets everything in a crash, and is
- * to be started anew behind it. Answers how many seconds it took.
+ * Fills a market by SQL, with triggers off, in a database without durability. The caller must start it again afterwards.
+ * Returns the duration in seconds.
  */
 export async function fillDatabase(dataDir: string, statements: string[]): Promise<number> {
   const database = await startEmbedded(dataDir, { settings: LOADING });
@@ -31,11 +31,11 @@ async function run(connection: Connection, statements: string[]): Promise<void> 
   }
 }
 
-/** The same id for the same thing, whichever statement names it: a UUID of version 8, which clients can name, too. */
+/** The same id in each statement: a UUID of version 8, which clients can use too. */
 export const idOf = (what: string, n: string) =>
   `overlay(overlay(md5('${what}' || ${n}) placing '8' from 13) placing '8' from 17)::uuid`;
 
-/** A transaction of each source, with an entry for each of the parts that is not nothing; the source's id is its order's. */
+/** One transaction per source, with an entry for each nonzero part. The source's id is its order's. */
 export function insertTransactions(kind: string, sources: string, parts: string): string {
   return `
     with parts as (

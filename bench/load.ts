@@ -1,6 +1,6 @@
 /**
- * Sends the requests of a job, read as JSON from stdin, and prints what came of it as JSON. It runs in a process of its
- * own, so that making the load does not slow down what is under load.
+ * Sends the requests of a job, read as JSON from stdin, and prints the result as JSON. Runs in its own process, so that
+ * generating the load does not slow the service down.
  */
 import { text } from "node:stream/consumers";
 import autocannon, { type Client } from "autocannon";
@@ -9,19 +9,19 @@ import { type Quantiles, quantilesOf } from "./quantile.ts";
 
 const NOT_MODIFIED = 304;
 
-/** The requests of one connection, sent in turn and from the start again. */
+/** The requests of one connection, sent in sequence, repeatedly. */
 export type Lane = { method: string; path: string; headers?: Record<string, string>; body?: string }[];
 
 export interface Job {
   origin: string;
-  /** How long it goes on at most; what is unanswered then counts as never asked. */
+  /** The maximum duration. Requests without an answer at its end do not count. */
   seconds?: number;
-  /** Or how many requests it sends: where an answer may take as long as a run, dropping the last ones would be unfair. */
+  /** Or the number of requests. For long answers, dropping the last ones would distort the result. */
   amount?: number;
   connections: number;
-  /** Connection n sends lane n; with fewer lanes than connections they share. */
+  /** Connection n sends lane n; with fewer lanes, connections share them. */
   lanes: Lane[];
-  /** Failures are counted; without, one fails the job. */
+  /** Counts failures; by default, one fails the job. */
   tolerant?: true;
 }
 
@@ -32,7 +32,7 @@ export interface LoadResult extends Quantiles {
 }
 
 const TIMEOUT_SECONDS = 120;
-/** How often autocannon looks whether it is done. */
+/** The interval of autocannon's check for the end. */
 const LOOK_MS = 100;
 
 function run({ origin, seconds, amount, connections, lanes, tolerant }: Job): Promise<LoadResult> {
@@ -55,7 +55,7 @@ function run({ origin, seconds, amount, connections, lanes, tolerant }: Job): Pr
         return reject(new Error(`not every request succeeded: ${failures.join(", ")}`));
       const requests = times.length;
       const failed = [...refused.values()].reduce((sum, count) => sum + count, errors + timeouts);
-      // Of what never came we know that it takes longer than we waited.
+      // The duration of a missing answer is at least the time that we waited.
       if (requests === 0) times.push(performance.now() - begun);
       resolve({ requests, failed, perSecond: requests / elapsed, ...quantilesOf(times) });
     });
@@ -69,7 +69,6 @@ function run({ origin, seconds, amount, connections, lanes, tolerant }: Job): Pr
   });
 }
 
-/** Runs a job in another process. */
 export async function runLoad(job: Job): Promise<LoadResult> {
   const process = startScript(new URL(import.meta.url), [], { input: JSON.stringify(job) });
   return JSON.parse(await process.output()) as LoadResult;

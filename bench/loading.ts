@@ -12,13 +12,12 @@ import { copyInto } from "./copy.ts";
 import type { MadeProduct } from "./products.ts";
 
 const BATCH = 10_000;
-/** Counts are folded as often: each time all of them are written anew. */
+/** Each merge writes all counts again, so it runs only this often. */
 const BATCHES_PER_FOLD = 10;
 
 /**
- * Writes products where the rooms' own verbs would take hours: batches through COPY, without the secondary indexes,
- * which are made again behind the last batch. Cards and vectors are the rooms' own, the triggers of listings count, and
- * the jobs that look after the counts run here.
+ * Writes products by COPY in batches, since the rooms' functions would take hours. Secondary indexes are created after
+ * the last batch. Cards and vectors come from the rooms, the triggers count, and the maintenance jobs run here.
  */
 export async function load(
   ctx: Context,
@@ -29,7 +28,7 @@ export async function load(
   try {
     const sections = await readSections(client);
     const indexes = await dropIndexes(client);
-    // The next batch is made while this one is written.
+    // The next batch is generated during the write of this one.
     let writing = Promise.resolve();
     let written = 0;
     for (const batch of inBatches(products)) {
@@ -59,7 +58,7 @@ async function connect(connection: Connection): Promise<pg.Client> {
   return client;
 }
 
-/** The top-level category of each. */
+/** The top-level category of each slug. */
 async function readSections(client: pg.Client): Promise<Map<string | null, string>> {
   const { rows } = await client.query<{ slug: string; section: string }>(
     "select slug, coalesce(parent, slug) as section from categories",
@@ -67,7 +66,7 @@ async function readSections(client: pg.Client): Promise<Map<string | null, strin
   return new Map(rows.map(({ slug, section }) => [slug, section]));
 }
 
-/** All that no constraint stands on; answers how they are made again. */
+/** Drops indexes without constraints. Returns their definitions. */
 async function dropIndexes(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ name: string; definition: string }>(
     `select i.indexrelid::regclass::text as name, pg_get_indexdef(i.indexrelid) as definition
@@ -162,13 +161,13 @@ function rowsOf(products: MadeProduct[], sections: Map<string | null, string>) {
   };
 }
 
-/** As product_stats reckons it. */
+/** As in product_stats. */
 const ratingOf = ({ ratingSum: sum, ratingCount: count }: MadeProduct) => [
   count === 0 ? 0 : sum / count,
   (sum + 35) / (count + 10),
 ];
 
-/** Foreign keys are not looked up row by row, since the batch brings both ends of each; listings tell their triggers. */
+/** Skips foreign keys, since each batch has both ends. The triggers of listings run. */
 async function write(client: pg.Client, rows: ReturnType<typeof rowsOf>): Promise<void> {
   await client.query("set session_replication_role = replica");
   const copy = (table: Exclude<Table, "search_words">) =>
@@ -181,7 +180,7 @@ async function write(client: pg.Client, rows: ReturnType<typeof rowsOf>): Promis
   await client.query("set session_replication_role = origin");
 }
 
-/** How many listings hold each word is kept beside the service's own tables, for the questions that are asked. */
+/** Stores the frequency of each word in a separate table, for the queries. */
 async function writeWords(client: pg.Client): Promise<void> {
   await client.query("create schema bench");
   await client.query(

@@ -8,7 +8,7 @@ function postgresVersion(): string {
   return (JSON.parse(readFileSync(manifest, "utf8")) as { version: string }).version;
 }
 
-/** On what was measured, in a line; the load at the beginning tells whether others used the machine too. */
+/** One line about the machine. The load at the start shows whether other programs used it. */
 export function machine(): string {
   const processors = cpus();
   return [

@@ -1,4 +1,4 @@
-/** Runs the scenarios that are named, or all; prints their tables and writes them into README.md. */
+/** Runs the named scenarios, or all. Prints their tables and writes them into README.md. */
 import { machine } from "./machine.ts";
 import { type Options, readOptions } from "./options.ts";
 import { endAll } from "./processes.ts";
@@ -50,7 +50,7 @@ async function runAll(options: Options): Promise<void> {
   }
 }
 
-/** A part of the questions, or a service that is being watched, says nothing about the rest. */
+/** Neither a part of the queries nor a profiled service is representative. */
 const isWhole = ({ profile, questions }: Options) => !profile && questions.test("");
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {

@@ -2,10 +2,10 @@ import { cpuBetween, cpuOf } from "./cpu.ts";
 import { type Job, type LoadResult, runLoad } from "./load.ts";
 import type { Shop } from "./shop.ts";
 
-/** A server under load; what its requests cost is read off its own process and the database's. */
+/** A server under load, with the processes whose CPU time is measured. */
 export type Target = Pick<Shop, "origin" | "pid" | "backends">;
 
-/** With the computing that a request took, which other work on the machine hardly moves. */
+/** With the CPU time per request, which other programs hardly affect. */
 export interface Measured extends LoadResult {
   nodeMs: number;
   databaseMs: number;

@@ -2,9 +2,9 @@ import { readdir, readFile } from "node:fs/promises";
 
 export interface Memory {
   rssBytes: number;
-  /** Without the pages that other processes have too, such as those of Node's own binary. */
+  /** Without pages shared with other processes, such as Node's binary. */
   privateBytes: number;
-  /** With a fair share of the pages that others have too: sums of it count nothing twice. */
+  /** With a proportional share of shared pages, so that sums count nothing twice. */
   shareBytes: number;
 }
 

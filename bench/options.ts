@@ -4,17 +4,17 @@ import { ROOT } from "./processes.ts";
 
 export interface Options {
   scenarios: string[];
-  /** The texts that shops are filled with. */
+  /** The prompts from which shops are generated. */
   prompts: string;
-  /** How many products the shops of the catalogue have, in rising order. */
+  /** The product counts of the catalogue's shops, ascending. */
   sizes: number[];
-  /** How many orders the market of analytics has. */
+  /** The number of orders of the analytics market. */
   orders: number;
-  /** Which questions the catalogue is asked, by their names. */
+  /** Selects the catalogue's queries by name. */
   questions: RegExp;
-  /** Where filled shops are kept for the next run; without, each is thrown away. */
+  /** The folder of reusable shops; undefined: shops are temporary. */
   shops: string | undefined;
-  /** Where a CPU profile of the service goes; without, none is made. */
+  /** The file for a CPU profile of the service; undefined: none. */
   profile: string | undefined;
 }
 

@@ -23,7 +23,7 @@ export const hasPgbench = async (): Promise<boolean> => {
   return (await Promise.allSettled(tries)).some(({ status }) => status === "fulfilled");
 };
 
-/** Turns of a script a second, as many at once as there are connections. */
+/** Returns transactions per second with all connections. */
 export async function pgbench({ script, constants: defined, ...run }: PgbenchRun): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), "stoa-bench-pgbench-"));
   try {

@@ -11,12 +11,12 @@ const HARD_END_MS = 20_000;
 
 const endings: (() => Promise<unknown>)[] = [];
 
-/** What must be undone at the end of the run, however it ends. */
+/** Registers a cleanup for the end of the run, in every case. */
 export const atEnd = (end: () => Promise<unknown>) => void endings.push(end);
 
 let ending: Promise<void> | undefined;
 
-/** The last thing begun is ended first. A signal and the end of the run may both ask for it. */
+/** Cleans up in reverse order. A signal and the end of the run may both call it. */
 export function endAll(): Promise<void> {
   ending ??= (async () => {
     for (let end = endings.pop(); end; end = endings.pop()) await end();
@@ -26,25 +26,25 @@ export function endAll(): Promise<void> {
 
 export interface Started {
   pid: number;
-  /** Resolves with the first line that fits; rejects when the process ends before. */
+  /** Resolves with the first matching line; rejects when the process ends before. */
   waitForLine(pattern: RegExp): Promise<RegExpExecArray>;
-  /** Everything on stdout until the process ends by itself. */
+  /** All of stdout until the process ends by itself. */
   output(): Promise<string>;
-  /** SIGTERM, and SIGKILL for what does not listen. */
+  /** SIGTERM, then SIGKILL if the process does not end. */
   end(): Promise<void>;
 }
 
 export interface Start {
-  /** Where it runs; without, in the root of the repository. */
+  /** The working folder; default: the repository's root. */
   cwd?: string;
   env?: Record<string, string>;
-  /** What it gets on stdin; without, nothing. */
+  /** For stdin; default: nothing. */
   input?: string;
-  /** Where stderr goes, to which the service logs: `read` adds it to the lines of `waitForLine`. */
+  /** What happens to stderr, which has the service's log: `read` adds it to the lines of `waitForLine`. */
   errors?: "inherit" | "discard" | "read";
 }
 
-/** Starts a process of ours; it is ended by its id, at the end of the run at the latest. */
+/** Starts a process, which is ended by its id, at the latest at the end of the run. */
 export function start(
   command: string,
   args: string[],
@@ -101,11 +101,11 @@ async function endProcess(child: ChildProcess, gone: Promise<unknown>): Promise<
   clearTimeout(hardEnd);
 }
 
-/** One of the scripts of this folder, in a process of its own. */
+/** Starts a script of this folder in its own process. */
 export const startScript = (script: URL, args: string[], options: Start = {}) =>
   start(process.execPath, [fileURLToPath(script), ...args], options);
 
-/** What `npm start` hands to Node: the service is measured as it is run. */
+/** Node's arguments of `npm start`, so that the service is measured as it is run. */
 export function argumentsOfStart(): string[] {
   const { scripts } = createRequire(import.meta.url)("../package.json") as { scripts: { start: string } };
   return scripts.start.split(" ").slice("exec node".split(" ").length);

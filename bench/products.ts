@@ -23,7 +23,7 @@ export interface MadeProduct extends CardFields {
 const SEED = 20_261_122;
 const DAY_MS = 86_400_000;
 const HALF_LIFE_MS = 7 * DAY_MS;
-/** When the newest product came; the oldest came so many days before, and the shop grew ever faster. */
+/** The date of the newest product. The oldest came this many days before, and the shop grew at an increasing rate. */
 const NEWEST = Date.UTC(2026, 10, 1);
 const SHELF_DAYS = 1_000;
 
@@ -57,17 +57,17 @@ const currency = weighted([
   ["JPY", 2],
   ["BRL", 1],
 ]);
-/** In minor units, as shops like them. */
+/** Common price points, in minor units. */
 const pricePoint = weighted([
   ...([99, 199, 299, 399, 499, 599] as const).map((price): [number, number] => [price, 10]),
   ...([699, 799, 899, 999, 1299, 1499, 1999] as const).map((price): [number, number] => [price, 5]),
   ...([2499, 2999, 3999, 4999, 7999, 9999, 19999] as const).map((price): [number, number] => [price, 1.5]),
   ...([500, 1000, 1500, 2000, 250, 750] as const).map((price): [number, number] => [price, 2]),
 ]);
-/** What a price of one dollar is in minor units, roughly. */
+/** A price of one dollar in minor units, roughly. */
 const RATES: Record<string, number> = { INR: 80, JPY: 1.5, BRL: 5 };
 
-/** The part of the products that say that they run there; six at most are named. */
+/** The share of products compatible with each provider; at most six per product. */
 const PROVIDER_PARTS: [Provider, number][] = [
   ["openai", 0.85],
   ["anthropic", 0.6],
@@ -83,9 +83,8 @@ const PROVIDER_PARTS: [Provider, number][] = [
 const MAX_PROVIDERS = 6;
 
 /**
- * Makes a shop of as many products as are asked for, one after the other, oldest first. Texts are recombined from real
- * ones, so that the words come up about as often as in a real catalogue; names that sellers coin make the vocabulary
- * grow with the shop. The same seed and texts make the same products, whatever runs.
+ * Generates products, oldest first. Texts combine real sentences, so that word frequencies are realistic; invented names
+ * make the vocabulary grow with the shop. Seed and texts determine the products.
  */
 export function* makeProducts(
   texts: Texts,
@@ -112,10 +111,10 @@ export function* makeProducts(
   }
 }
 
-/** What has many texts has many products. */
+/** Weighted by the number of sentences. */
 const bySize = (shelves: Shelf[]) => new Wheel(shelves, ({ sentences }) => sentences.length);
 
-/** Where few texts make all titles of a language, a title that is taken gets names in front until it is new. */
+/** Languages with few texts have few titles: a used title gets names in front until it is new. */
 function newTitle(random: Random, shelf: Shelf, known: Set<string>): string {
   let title = shorten(titleOf(random, shelf), MAX_TITLE);
   while (title.length < MIN_TITLE || known.has(title)) {
@@ -147,7 +146,7 @@ const tailOf = (title: string) => {
   return words.slice(Math.floor(words.length / 2)).join(" ");
 };
 
-/** Some words of a real sentence as they follow each other. */
+/** Consecutive words of a real sentence. */
 function phraseOf(random: Random, { lang, sentences }: Shelf): string {
   const sentence = random.pick(sentences);
   if (isDense(lang)) {
@@ -160,7 +159,7 @@ function phraseOf(random: Random, { lang, sentences }: Shelf): string {
   return words.slice(from, from + random.integer(2, 5)).join(" ");
 }
 
-/** A name that nobody has yet: the begin of a word and the end of another. */
+/** A new name: the start of one word and the end of another. */
 function coinedWord(random: Random, { sentences }: Shelf): string {
   const word = () => {
     const words = random.pick(sentences).match(/\p{L}{4,}/gu) ?? ["nova"];
@@ -175,7 +174,7 @@ function shorten(text: string, max: number): string {
   return text.slice(0, max).replace(/\s+\S*$/, "");
 }
 
-/** Real sentences until there are enough characters. */
+/** Real sentences up to a length. */
 function textOf(
   random: Random,
   { lang, sentences }: Shelf,
@@ -264,7 +263,7 @@ function contentOf(random: Random, shelf: Shelf, type: string) {
   return { content: `${text}\n\n{{topic}}`, variables: [{ name: "topic", required: true }] };
 }
 
-/** Few are seen by many: log-normal, and sales follow views. */
+/** Log-normal views; sales follow views. */
 function numbersOf(random: Random, createdAt: Date) {
   const views = Math.floor(MEDIAN_VIEWS * Math.exp(VIEWS_SPREAD * normal(random)));
   const purchases = Math.floor(views * SALES_PER_VIEW * Math.exp(0.8 * normal(random)));

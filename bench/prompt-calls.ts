@@ -4,10 +4,10 @@ import { clientOf } from "./client.ts";
 import type { Portkey } from "./peers/portkey.ts";
 import type { Shop } from "./shop.ts";
 
-/** A way to the provider, and what a call takes on it. */
+/** A path to the provider, with its requests. */
 export interface CallPath {
   name: string;
-  /** The processes between the caller and the provider. */
+  /** The processes between caller and provider. */
   processes(): Promise<number[]>;
   call(model: string, isStream: boolean): Pick<Calls, "url" | "headers" | "body">;
 }
@@ -41,7 +41,7 @@ export const throughPortkey = ({ name, origin, pid }: Portkey, providerUrl: stri
   }),
 });
 
-/** A bought prompt, run with a stored key. */
+/** A bought prompt with a stored provider key. */
 export async function throughStoa(
   { backends }: Pick<Shop, "backends">,
   { origin, pid }: Pick<Shop, "origin" | "pid">,
@@ -49,7 +49,7 @@ export async function throughStoa(
   providerUrl: string,
 ): Promise<CallPath> {
   const client = clientOf(origin, buyer);
-  // Bought by another scenario already, perhaps.
+  // Another scenario may have bought it.
   await client.post("/v1/purchases", { productId }).catch(() => {});
   const { data } = await client.get<{ data: { variables: { name: string }[] } }>(`/v1/products/${productId}`);
   const { id: apiKeyId } = await client.post<{ id: string }>("/v1/ai/keys", {
@@ -73,7 +73,6 @@ export interface Load extends Pick<Calls, "atOnce" | "amount" | "spreadMs" | "un
 
 export const AT_ONCE = "at-once";
 
-/** Calls on a way, from another process. */
 export function callBy(way: CallPath, { model, until, ...load }: Load) {
   const isStream = until === "first word";
   const { body: warmUpBody } = way.call(AT_ONCE, isStream);

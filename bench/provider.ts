@@ -1,6 +1,6 @@
 /**
- * A model provider in a process of its own, which speaks OpenAI's words and does as its model is called: `after-1000`
- * answers after 1,000 ms, `words-20-500` streams 20 words, one every 500 ms, and any other answers at once. Prints its base URL.
+ * A model provider in its own process, with OpenAI's format. The model's name decides: `after-1000` answers after 1,000
+ * ms, `words-20-500` streams 20 words, one every 500 ms, any other answers at once. Prints its base URL.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -57,7 +57,7 @@ async function sendWords(response: ServerResponse, model: string): Promise<void>
   response.end("data: [DONE]\n\n");
 }
 
-// Connections that rest between two rounds are not closed under a gateway that just takes one up.
+// Longer than the pause between measurements: closing an idle connection that a gateway reuses would cause errors.
 server.keepAliveTimeout = 60_000;
 server.listen(0, "127.0.0.1", () =>
   console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`),

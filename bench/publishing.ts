@@ -20,7 +20,7 @@ export type NewProducts = AsyncGenerator<NewProduct, never>;
 export const nextOf = async (newProducts: NewProducts): Promise<NewProduct> =>
   (await newProducts.next()).value;
 
-/** What sellers offer while it is measured: made like the shop's own, of another seed. */
+/** Products for imports during the measurement, generated like the shop's own with another seed. */
 export async function* generateProducts(prompts: string, pool: pg.Pool): NewProducts {
   const { rows } = await pool.query<{ slug: string }>("select slug from categories order by 1");
   const texts = await readTexts(
@@ -50,7 +50,6 @@ interface Imported {
   products: { id: string }[];
 }
 
-/** One file with many products. */
 async function importFile(client: Client, newProducts: NewProducts, publish: boolean): Promise<string[]> {
   const lines: string[] = [];
   while (lines.length < IN_A_FILE) lines.push(JSON.stringify(await nextOf(newProducts)));
@@ -60,7 +59,7 @@ async function importFile(client: Client, newProducts: NewProducts, publish: boo
   return products.map(({ id }) => id);
 }
 
-/** Products a second, by the way in which they come. */
+/** Products per second, by kind of request. */
 export async function measurePublishing({ origin, buyers }: Shop, newProducts: NewProducts) {
   const clients = buyers.slice(0, AT_ONCE).map((key) => clientOf(origin, key));
   const ways: Record<string, () => Promise<string[]>> = {
@@ -90,14 +89,14 @@ async function publishAll(clients: Client[], newProducts: NewProducts, count: nu
   return ids;
 }
 
-/** So that a shop that is kept keeps its size. Listings go first, and tell their triggers. */
+/** Restores the size of a reused shop. Listings first, so that their triggers run. */
 export async function deleteProducts(pool: pg.Pool, offered: string[]): Promise<void> {
   const ids = offered.map((id) => toUuid("prod", id));
   const { rows } = await pool.query<{ table: string }>(
     "select conrelid::regclass::text as table from pg_constraint where confrelid = 'products'::regclass",
   );
   await pool.query("delete from listings where product_id = any($1::uuid[])", [ids]);
-  // Published versions are kept for ever, but for these.
+  // Triggers protect published versions, so they are switched off here.
   await pool.query("set session_replication_role = replica");
   for (const { table } of rows)
     await pool.query(`delete from ${table} where product_id = any($1::uuid[])`, [ids]);

@@ -1,4 +1,4 @@
-/** Of values in rising order. */
+/** For ascending values. */
 export const quantile = (sorted: number[], part: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
 

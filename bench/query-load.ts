@@ -7,7 +7,7 @@ import type { Shop } from "./shop.ts";
 
 const WARM_UP = 40;
 const REQUESTS = 400;
-/** Where answers take long, fewer are asked for. */
+/** Slow queries are sent fewer times. */
 const SECONDS = 20;
 export const AT_ONCE = 8;
 const LOOKED_AT = 25;
@@ -16,16 +16,16 @@ export interface QueryMeasurement {
   name: string;
   alone: Measured;
   together: Measured;
-  /** How many of the requests that were sent alone differed. */
+  /** The number of different requests that were sent one at a time. */
   different: number;
-  /** Of the answers that were looked at: the median of their totals, and the part that held nothing. */
+  /** For the checked answers: the median of their totals, and the share of empty ones. */
   total: number | null;
   empty: number;
-  /** How many of them were an error. */
+  /** The number of errors among them. */
   refused: number;
 }
 
-/** One kind of question, a request at a time and some at once; null of what this service does not know. */
+/** Measures one kind of query, one at a time and in parallel; null: unsupported. */
 export async function measureQueries(shop: Shop, kind: Kind): Promise<QueryMeasurement | null> {
   if (!(await isKnown(shop, kind.questions[0]!))) return null;
   const send = (questions: Question[], connections: number) =>
@@ -44,7 +44,7 @@ export async function measureQueries(shop: Shop, kind: Kind): Promise<QueryMeasu
   return { name: kind.name, alone, together, different, ...(await checkResponses(shop, kind, questions)) };
 }
 
-/** From a place on, and from the start again where there are too few. */
+/** A slice that wraps around. */
 const sliceOf = ({ questions }: Kind, from: number, count: number): Question[] =>
   Array.from({ length: count }, (_, at) => questions[(from + at) % questions.length]!);
 
@@ -69,7 +69,7 @@ interface Answer {
   meta: { total?: number };
 }
 
-/** Looks at some of the answers behind the measurement: what is wrong may well be fast. */
+/** Checks some answers after the measurement, since wrong answers may be fast. */
 async function checkResponses({ origin, reader }: Shop, { name, mayBeEmpty }: Kind, questions: Question[]) {
   const client = clientOf(origin, reader);
   const totals: number[] = [];

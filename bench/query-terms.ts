@@ -2,7 +2,7 @@ import type { Random } from "@stoa/service/backoffice/demo/seeded-random.ts";
 import { normalizeText, tokenize } from "@stoa/service/catalog/search/tokenizer.ts";
 import type pg from "pg";
 
-/** What stands in the shop, of which questions are made. */
+/** Words and values of the shop, for queries. */
 export interface QueryTerms {
   published: number;
   /** Largest first. */
@@ -16,7 +16,7 @@ export interface QueryTerms {
   products: string[];
 }
 
-/** Of each kind: enough for a warm-up and two measurements. */
+/** Per kind: enough for a warm-up and two measurements. */
 export const QUESTIONS = 900;
 const RARE_LISTINGS = 10;
 const COMMON_PART = { from: 0.02, to: 0.3 };
@@ -55,7 +55,7 @@ export async function readQueryTerms(pool: pg.Pool, random: Random): Promise<Que
       Math.round(published * COMMON_PART.from),
       Math.round(published * COMMON_PART.to),
     ]),
-    // A short stem stands for many other words.
+    // A short stem matches many other words.
     rare: await words(
       `length((ts_lexize('english_stem', word))[1]) >= 5 and listings <= ${RARE_LISTINGS}`,
       QUESTIONS,
@@ -77,7 +77,7 @@ export async function readQueryTerms(pool: pg.Pool, random: Random): Promise<Que
   };
 }
 
-/** A letter that is wrong, missing or too much, behind the first. */
+/** One wrong, missing or additional letter after the first. */
 function mistype(random: Random, word: string): string {
   const at = random.integer(1, word.length - 2);
   const [before, after] = [word.slice(0, at), word.slice(at)];
@@ -85,7 +85,7 @@ function mistype(random: Random, word: string): string {
   return random.pick([before + after.slice(1), before + letter + after, before + letter + after.slice(1)]);
 }
 
-/** Words that no listing holds, not even as the beginning of another. */
+/** Words that no listing has, not even as a prefix. */
 const unknownOf = (pool: pg.Pool, words: string[]) =>
   column(
     pool,
@@ -95,7 +95,7 @@ const unknownOf = (pool: pg.Pool, words: string[]) =>
     [words],
   );
 
-/** Two words that a product holds, of those that tell something. */
+/** Two significant words of one product. */
 function pairOf(random: Random, text: string): string[] {
   const words = [...new Set(tokenize(normalizeText(text), "stored"))].filter((word) =>
     /^[a-z]{5,}$/.test(word),

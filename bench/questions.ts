@@ -3,7 +3,7 @@ import { toId } from "@stoa/service/core/ids.ts";
 import type pg from "pg";
 import { QUESTIONS, type QueryTerms, readQueryTerms } from "./query-terms.ts";
 
-/** A product as a list shows it, as far as an answer is looked at. */
+/** The checked fields of a listed product. */
 export interface Card {
   id: string;
   title: string;
@@ -19,15 +19,15 @@ export interface Card {
 
 export interface Question {
   path: string;
-  /** Whether the cards of an answer are those that were asked for. */
+  /** Whether the cards match the query. */
   fits?(cards: Card[]): boolean;
 }
 
-/** Questions of one kind, all different: no answer is kept of what nobody has asked. */
+/** Different queries of one kind, so that no answer is cached. */
 export interface Kind {
   name: string;
   questions: Question[];
-  /** Asked by us again and again, as a storefront's first page is. */
+  /** Repeats one query, like a storefront's first page. */
   same?: true;
   /** Whether an answer may be empty. */
   mayBeEmpty?: true;
@@ -41,7 +41,7 @@ export async function makeKinds(pool: pg.Pool): Promise<Kind[]> {
   return kindsOf(await readQueryTerms(pool, seededRandom(SEED)), seededRandom(SEED));
 }
 
-/** Every combination, in an order that mixes them. */
+/** Every combination, in mixed order. */
 function mixed<T extends Record<string, readonly (string | number)[]>>(parts: T) {
   type One = { [key in keyof T]: T[key][number] };
   const all = Object.entries(parts).reduce<Record<string, string | number>[]>(

@@ -1,4 +1,7 @@
-/** A webhook receiver that takes everything at once, but for what comes to /hangs, in a process of its own. Prints its URL; GET tells when what came in. */
+/**
+ * A webhook receiver in its own process that accepts everything at once, except at /hangs. Prints its URL; GET returns
+ * the arrival times.
+ */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 

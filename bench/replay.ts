@@ -1,6 +1,6 @@
 import type { Asked } from "@stoa/service/test/statements.ts";
 
-/** A piece of work as a script for pgbench: its statements, and the values that are the same in every turn. */
+/** A pgbench script: its statements, and the values that are equal in every transaction. */
 export interface Replay {
   script: string;
   constants: Record<string, string>;
@@ -9,8 +9,8 @@ export interface Replay {
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /**
- * Writes down what was asked once, for pgbench to ask again and again. `varying` names the values that each turn brings itself; an id
- * that is in none of them was made on the way, and each turn makes another. The first statement of a turn gets all of them.
+ * Converts recorded statements into a pgbench script. `varying` names the values that differ per transaction; any other
+ * id was generated and is generated again. The first statement of a transaction gets all of them.
  */
 export function replayOf(
   asked: Asked[],
@@ -36,7 +36,7 @@ export function replayOf(
   return { script: [beginning(made), ...statements, ""].join("\n"), constants };
 }
 
-/** The receipt's number is the one thing that a later statement takes from what an earlier one answered. */
+/** The receipt's number is the only value that one statement takes from another's result. */
 function statementOf(text: string): string {
   if (/insert into "receipt_counters"/.test(text)) return `${text} \\gset`;
   return `${text.replace(/("receipt_number" = ):\w+/, "$1:last")};`;
@@ -50,7 +50,7 @@ function textOf(value: unknown): string | null {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** Without what somebody else on the same database asked meanwhile: their statements, and the transactions around these. */
+/** Removes statements of other clients, and the transactions around them. */
 export function without(asked: Asked[], pattern: RegExp): Asked[] {
   const open = new Map<number, Asked[]>();
   const blocks: Asked[][] = [];

@@ -1,6 +1,5 @@
 import { readFile, writeFile } from "node:fs/promises";
 
-/** What a scenario found out. */
 export interface Report {
   columns: string[];
   rows: string[][];
@@ -10,7 +9,6 @@ export interface Report {
 
 const README = new URL("./README.md", import.meta.url);
 
-/** A figure beside its aim. */
 export const comparedWithAim = (figure: string, aim: string, met: boolean) => [
   figure,
   aim,
@@ -31,7 +29,7 @@ export function toMarkdown({ columns, rows, notes }: Report): string {
   return [table.join("\n"), ...notes].join("\n\n");
 }
 
-/** Puts a scenario's results between its markers, in the place of those of its last run. */
+/** Replaces a scenario's results between its markers. */
 export async function writeReport(scenario: string, text: string, file = README): Promise<void> {
   const readme = await readFile(file, "utf8");
   const [begin, end] = [`<!-- ${scenario}: begin -->`, `<!-- ${scenario}: end -->`];

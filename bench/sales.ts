@@ -4,19 +4,19 @@ export const SELLERS = 1_000;
 const YEARS = 5;
 const DAYS = 365 * YEARS + 1;
 const BUYERS = 50_000;
-/** Of the seller who has a tenth of all orders, and of each other one. */
+/** Products of the seller with a tenth of all orders, and of each other seller. */
 export const PRODUCTS_OF_ONE = 200;
 const PRODUCTS_OF_OTHERS = 5;
 const REFUNDED_EVERY = 20;
-/** Of the products of others, views of so many days are there: those of the one tell what they cost. */
+/** Views of other sellers' products exist for this many days; the first seller's views show their cost. */
 const VIEW_DAYS = 60;
 
 export const sellerId = (nth: number) => idOf("seller", `'${nth}'`);
 export const productId = (nth: number) => idOf("product", `'${nth}'`);
 
 /**
- * What fills an empty market with so many orders of five years, evenly: a tenth is of the first seller. Buyers are few who buy often
- * and many who buy once, one in ten came by a referrer, one in nine paid euros, one in twenty got all of it back.
+ * SQL for an empty market with orders over five years, evenly. A tenth is the first seller's. A few buyers buy often,
+ * many buy once. One in ten came by a referrer, one in nine paid in euros, one in twenty was refunded.
  */
 export function soldMarket(orders: number): string[] {
   return [...people, ...products, ...sales(orders), ...refunds, ...views];
@@ -33,7 +33,7 @@ const people = [
    select ${idOf("seller", "n")}, 'SELLER' || n, now() - interval '6 years' from generate_series(1, 50) n`,
 ];
 
-/** Those of the first seller come first. */
+/** The first seller's products come first. */
 const products = [
   `insert into products (id, author_id, title, description, type, status, category, price_minor, currency, compatibility, tags,
                          requirements, features, models, preview, version, card, created_at, updated_at, moved_at)
@@ -44,14 +44,14 @@ const products = [
              from generate_series(1, ${PRODUCTS_OF_ONE + (SELLERS - 1) * PRODUCTS_OF_OTHERS}) n) as made`,
 ];
 
-/** The same number for the same order, spread over 0 to 1: not random, so that every run fills alike. */
+/** A number from 0 to 1 per order: deterministic, so that every run has the same data. */
 const spread = (n: string, prime: number) => `((${n}::bigint * ${prime}) % 1000003)::float8 / 1000003`;
 const isOfOne = "n % 10 = 0";
 const seller = `case when ${isOfOne} then 1 else 2 + (n * 31 + n / 10) % ${SELLERS - 1} end`;
 const product = `case when ${isOfOne} then 1 + floor(${PRODUCTS_OF_ONE} * (${spread("n", 7919)}) ^ 2)::int
                       else ${PRODUCTS_OF_ONE + 1} + seller - 2 + ${SELLERS - 1} * (n / 10 % ${PRODUCTS_OF_OTHERS}) end`;
 
-/** A tenth for the platform, a tenth for who referred, 30 cents for the provider; each matures two weeks after it. */
+/** A tenth for the platform, a tenth for the referrer, 30 cents for the provider; each sale matures after two weeks. */
 const sales = (orders: number) => [
   `insert into orders (id, buyer_id, seller_id, product_id, buyer_name, buyer_email, seller_name, product_title, product_type,
                        product_version, status, subtotal_minor, total_minor, fee_minor, commission_minor, seller_minor, fee_basis_points,
@@ -81,7 +81,7 @@ const sales = (orders: number) => [
   ),
 ];
 
-/** Of orders that no referrer shares in, ten days later. */
+/** Refunds of orders without a referrer, ten days later. */
 const REFUNDED = `receipt_number % ${REFUNDED_EVERY} = 0 and commission_minor = 0 and completed_at < now() - interval '10 days'`;
 
 const refunds = [

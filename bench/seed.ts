@@ -16,28 +16,28 @@ const PRODUCTS_PER_SELLER = 20;
 const BUYERS = 16;
 const SAMPLE = 10_000;
 const FILTERED_CATEGORY = 3;
-/** Everybody's who enters. */
+/** The password of all users. */
 export const PASSWORD = "a password of the bench";
 
 export interface Seeded {
-  /** Ids as clients see them, of products that anybody can buy: a sample from all over the shop. */
+  /** Public ids of products for sale: a sample of the whole shop. */
   products: string[];
-  /** API keys of people who own nothing yet. */
+  /** API keys of users without purchases. */
   buyers: string[];
   reader: string;
   /** The reader's session token. */
   session: string;
   /** The cookie of a browser without an account. */
   visitor: string;
-  /** Addresses of people who sign in with PASSWORD, whose hash this is. */
+  /** Email addresses of users with PASSWORD, and its hash. */
   logins: string[];
   passwordHash: string;
   category: string;
-  /** Words that many and few products hold. */
+  /** Words with many and with few products. */
   words: { common: string; rare: string };
 }
 
-/** Fills an empty shop. The same texts make the same products in every shop, but for the ids of their sellers. */
+/** Fills an empty shop. Equal texts make equal products, except for the sellers' ids. */
 export async function seed(
   ctx: Context,
   connection: Connection,
@@ -62,7 +62,7 @@ async function openShops(ctx: Context, count: number): Promise<Seller[]> {
   return sellers;
 }
 
-/** New people for each run: in a shop that is kept the last run's own what they bought, and their sessions end. */
+/** New users for each run: in a reused shop, the last run's users own products, and their sessions expire. */
 export async function signInAll(ctx: Context): Promise<Seeded> {
   const run = Date.now();
   const passwordHash = await hashPassword(PASSWORD);

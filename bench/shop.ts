@@ -11,14 +11,14 @@ import { type Seeded, seed, signInAll } from "./seed.ts";
 
 const PRODUCTS = 10_000;
 const AMPLE = [{ requests: 1_000_000_000, seconds: 86_400 }];
-/** The limiter works as ever, and refuses nothing. */
+/** The rate limiter runs and refuses nothing. */
 export const WITHOUT_LIMITS = {
   plans: { enterprise: { quotas: AMPLE, concurrentRuns: 10_000 } },
   sessions: AMPLE,
   guests: AMPLE,
 };
 const CURRENCIES = "USD,EUR,GBP,INR,JPY,BRL";
-/** For a database that is loaded from nothing: what a crash leaves of it is thrown away. */
+/** For a new database, which is thrown away after a crash. */
 export const LOADING = {
   fsync: "off",
   full_page_writes: "off",
@@ -27,33 +27,33 @@ export const LOADING = {
   checkpoint_timeout: "30min",
 };
 
-/** The service in a process of its own. */
+/** The service in its own process. */
 export interface Node {
   origin: string;
   pid: number;
   end(): Promise<void>;
 }
 
-/** A filled shop with the service on it. */
+/** A filled shop and its service. */
 export interface Shop extends Seeded, Node {
   connection: Connection;
   dataDir: string;
-  /** The processes of PostgreSQL that serve it now. */
+  /** PostgreSQL's current backend processes. */
   backends(): Promise<number[]>;
-  /** Another service on the same database, with other settings where some are given. */
+  /** Another service on the same database. */
   startNode(settings?: Record<string, string>): Promise<Node>;
 }
 
 const shops = new Map<number, Promise<Shop>>();
 
-/** Made by the first scenario that asks for its size, shared by the others until one ends it. */
+/** Created by the first scenario that needs this size; shared until a scenario ends it. */
 export function openShop(options: Options, count = PRODUCTS): Promise<Shop> {
   const shop = shops.get(count) ?? makeShop(options, count);
   shops.set(count, shop);
   return shop;
 }
 
-/** The database is started by us and joined by the service: that is how it finds a shop which is filled already. */
+/** We start the database first and the service joins it, so that it finds a filled shop. */
 async function makeShop(options: Options, count: number): Promise<Shop> {
   const { dataDir } = await filledDataFolder(options, String(count), makersOf(options), async (dataDir) => {
     await fill(dataDir, options.prompts, count);
@@ -87,7 +87,7 @@ async function makeShop(options: Options, count: number): Promise<Shop> {
   };
 }
 
-/** What decides how a shop looks: the texts, and how they are put together. */
+/** Files that decide the content of a shop. */
 const makersOf = ({ prompts }: Options) => [
   prompts,
   ...["texts.ts", "products.ts", "loading.ts"].map((name) => new URL(name, import.meta.url)),
@@ -103,7 +103,7 @@ async function fill(dataDir: string, prompts: string, count: number): Promise<vo
   }
 }
 
-/** The rooms in this process, without a door, for as long as some work takes. */
+/** The rooms in this process, without a server. */
 export async function withBase<T>(dataDir: string, connection: Connection, work: (base: Base) => Promise<T>) {
   const config = readConfig({ STOA_DATA_DIR: dataDir, STOA_LOG_LEVEL: "warn" });
   const base = await openBase(config, connection);
@@ -114,7 +114,6 @@ export async function withBase<T>(dataDir: string, connection: Connection, work:
   }
 }
 
-/** The service in a process of its own, with its own settings. */
 export async function startService(
   profile: string | undefined,
   settings: Record<string, string>,

@@ -15,7 +15,7 @@ export interface Space {
   largest: { name: string; bytes: number }[];
 }
 
-/** What the service and its database take, in memory and on the disk. */
+/** Memory and disk space of the service and its database. */
 export async function measureSpace(shop: Shop, pool: pg.Pool): Promise<Space> {
   const node = await memoryOf(shop.pid);
   const { rows: sizes } = await pool.query<{ bytes: number }>(
@@ -40,7 +40,7 @@ async function postgresMemory({ dataDir }: Shop): Promise<number> {
   const postmaster = Number(lines.split("\n")[0]);
   const pids = [postmaster, ...(await childrenOf(postmaster))];
   const shares = await Promise.all(
-    // A backend may end while it is looked at.
+    // A backend may end during the measurement.
     pids.map((pid) =>
       memoryOf(pid).then(
         ({ shareBytes }) => shareBytes,

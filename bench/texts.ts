@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { seededRandom } from "@stoa/service/backoffice/demo/seeded-random.ts";
 import { zipf } from "./draw.ts";
 
-/** What is taken of a prompt; those of the demo have a category and tags. */
+/** The used fields of a prompt; those of the demo have category and tags. */
 export interface Prompt {
   title: string;
   content: string;
@@ -11,7 +11,7 @@ export interface Prompt {
   tags?: string[];
 }
 
-/** Texts of one language on one topic, out of which titles and descriptions are put together. */
+/** Texts of one language and topic, the source of titles and descriptions. */
 export interface Shelf {
   lang: string;
   category: string;
@@ -21,14 +21,14 @@ export interface Shelf {
 
 export interface Texts {
   shelves: Shelf[];
-  /** Those that come up most first. */
+  /** The most frequent first. */
   tags: string[];
 }
 
 const SEED = 20_261_121;
 const CATEGORY_SKEW = 0.8;
 const TAGS = 2_000;
-/** A prompt is read up to here: a few of them are books. */
+/** Only this much of a prompt is used: a few of them are books. */
 const MAX_READ_CHARACTERS = 12_000;
 const SENTENCE_END = /(?<=[.!?。！？])\s*(?=\p{Lu}|\p{Lo}|$)|\n+/u;
 const NO_PROSE = /[{}<>|=_#*`[\]\\]|https?:|^["']|":/;
@@ -48,7 +48,7 @@ const SCRIPTS: [string, RegExp][] = [
   ["ar", /\p{Script=Arabic}/gu],
 ];
 const OWN_SCRIPT_PART = 0.2;
-/** Frequent words that tell the languages of the Latin script apart. */
+/** Frequent words that distinguish languages in Latin script. */
 const TELLING: Record<string, string> = {
   en: "the and of to you your with is are for that this will my",
   es: "el los las una para que con por como del",
@@ -58,7 +58,7 @@ const TELLING: Record<string, string> = {
   tr: "ve bir için bu ile olarak gibi daha",
 };
 const telling = Object.entries(TELLING).map(([lang, words]) => ({ lang, words: new Set(words.split(" ")) }));
-/** Without spaces between words a sentence is shorter. */
+/** Sentences in scripts without spaces are shorter. */
 export const isDense = (lang: string) => lang === "zh" || lang === "ja";
 
 export function langOf(text: string): string {
@@ -81,7 +81,7 @@ export async function readTexts(file: string, categories: string[]): Promise<Tex
   for (const prompt of prompts) {
     const category = prompt.category ?? byShare.draw(random);
     const lang = langOf(prompt.content.slice(0, MAX_READ_CHARACTERS));
-    // Few prompts are not in English: those of a language stand together.
+    // Few prompts are not in English, so each other language is one shelf.
     const key = lang === "en" ? `en ${category}` : lang;
     const shelf = shelves.get(key) ?? { lang, category, titles: [], sentences: [] };
     shelves.set(key, shelf);
@@ -109,7 +109,7 @@ function sentencesOf({ description, content }: Prompt, lang: string): string[] {
     .filter((sentence) => !NO_PROSE.test(sentence));
 }
 
-/** The prompts' own tags, then words and pairs of words of their titles, by how often they come up. */
+/** The prompts' own tags, then words and word pairs of their titles, by frequency. */
 function tagsOf(prompts: Prompt[]): string[] {
   const counts = new Map<string, number>();
   const count = (tag: string, weight: number) => counts.set(tag, (counts.get(tag) ?? 0) + weight);

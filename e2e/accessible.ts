@@ -3,8 +3,8 @@ import type { Page } from "playwright-core";
 import { overflowOf, takePicture } from "./browser.ts";
 
 /**
- * What WCAG 2.2 AA asks and a program can see, looked at as the browser shows it: contrast of every text (1.4.3), names of
- * controls (4.1.2), size of targets (2.5.8), order of headings (1.3.1). Runs in the page.
+ * Checks WCAG 2.2 AA in the rendered page: text contrast (1.4.3), names of controls (4.1.2), target size (2.5.8), order
+ * of headings (1.3.1). Runs in the page.
  */
 const FIND_BARRIERS = `(() => {
   const barriers = [];
@@ -51,7 +51,7 @@ async function mustBeAccessible(page: Page): Promise<void> {
   assert.deepEqual(await page.evaluate(FIND_BARRIERS), [], page.url());
 }
 
-/** As a page stands there, once its styles have come: narrow enough for its window, and shut to nobody. */
+/** Waits for the styles, then asserts that the page is accessible and not wider than its window. */
 export async function mustBeFit(page: Page, name: string): Promise<void> {
   await page.waitForLoadState();
   await takePicture(page, name);

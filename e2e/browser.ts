@@ -4,18 +4,18 @@ import { sampleOf } from "@stoa/service/test/full-size.ts";
 import { type Browser, type BrowserContext, type Page, chromium as playwright } from "playwright-core";
 import { once } from "./once.ts";
 
-/** Set to keep pictures of the pages, to look at them. */
+/** A folder for screenshots of the pages. */
 const PICTURES = process.env["STOA_PICTURES"];
 
-/** For whatever a page shall do: a machine with much else to do takes its time. */
+/** Long, since the machine may be busy. */
 const TIMEOUT_MS = 120_000;
 
-// No page of ours draws with WebGL, and drawing as if there were a graphics card takes twice the time.
+// Our pages use no WebGL, and emulating a graphics card doubles the time.
 chromium.setGraphicsMode = false;
 
 /**
- * Left out of the package's arguments: those that make the browser forgive a page what a visitor's browser refuses, its one-process mode,
- * made for tiny machines, which dies with the first page that is closed, and the start of a whole program for each page.
+ * Arguments of the package that the tests remove: those that disable checks of a visitor's browser, the one-process
+ * mode, which dies with the first closed page, and a new process for each page.
  */
 const UNWANTED_ARGUMENTS = new Set([
   "--single-process",
@@ -36,7 +36,7 @@ export const openBrowser = async (): Promise<Browser> =>
     ],
   });
 
-/** Unpacked where all files look for it: whoever came meanwhile would start half of a program. */
+/** Unpacked once into the path that all files use: a parallel start would run an incomplete program. */
 async function unpackedBrowser(): Promise<string> {
   await once("unpacking the browser", () => chromium.executablePath());
   return chromium.executablePath();
@@ -47,7 +47,7 @@ export interface Look {
   width?: number;
 }
 
-/** How each page is looked at. */
+/** The color schemes and widths in which each page is tested. */
 export const looks = sampleOf([
   { scheme: "light", width: 1200 },
   { scheme: "dark", width: 1200 },
@@ -55,7 +55,7 @@ export const looks = sampleOf([
   { scheme: "dark", width: 320 },
 ] as const);
 
-/** What a page asked of others, and what it complained of. */
+/** The page's requests to other origins, and its console errors. */
 export interface Watched {
   page: Page;
   foreign: string[];
@@ -95,6 +95,6 @@ export async function takePicture(page: Page, name: string): Promise<void> {
   await page.screenshot({ path, fullPage: true });
 }
 
-/** By how many pixels the page is wider than its window. */
+/** Pixels by which the page is wider than its window. */
 export const overflowOf = async (page: Page): Promise<number> =>
   Number(await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"));

@@ -19,7 +19,7 @@ import { click, type Look, looks, openBrowser, openContext, openPage, sees } fro
 
 let market: Market;
 let browser: Browser;
-/** A program on somebody's own machine, which waits there for the answer. */
+/** A native app that waits for the redirect on the user's machine. */
 let app: Server;
 let client: OAuthClient;
 before(async () => {
@@ -27,7 +27,7 @@ before(async () => {
   browser = await openBrowser();
   app = createServer((_request, response) => response.end("You may close this window."));
   await once(app.listen(0, "127.0.0.1"), "listening");
-  // Registered without a port: which one is free is known only when the program runs (RFC 8252).
+  // Registered without a port: a native app knows its port only when it runs (RFC 8252).
   client = await registerPublicClient(market, {
     client_name: "Desk",
     redirect_uris: ["http://127.0.0.1/callback"],
@@ -51,7 +51,7 @@ interface Asked {
   address: string;
 }
 
-/** Somebody whom a program sends here, signed in by a mailed link on the way. */
+/** Opens the authorization request and signs in with a magic link. */
 async function asked(url: URL, look?: Look): Promise<Asked> {
   const address = `grace.${++people}@example.com`;
   const context = await openContext(browser, look);
@@ -68,7 +68,7 @@ async function asked(url: URL, look?: Look): Promise<Asked> {
   return { context, page, complaints, address };
 }
 
-/** What the program is told, at its own address. */
+/** The parameters of the redirect to the app. */
 async function answerAt(page: Page): Promise<URLSearchParams> {
   await page.waitForURL(`${client.redirectUri}?*`);
   return new URL(page.url()).searchParams;

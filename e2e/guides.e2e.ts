@@ -17,7 +17,7 @@ after(async () => {
   await folder.remove();
 });
 
-/** The shell blocks of a guide, in their order, under the headings that they stand below. */
+/** The shell blocks of a guide in order, with their headings. */
 async function blocksOf(guide: string): Promise<{ heading: string; lines: string }[]> {
   const text = await readFile(new URL(`../docs/guides/${guide}`, import.meta.url), "utf8");
   return text.split(/^#+ /m).flatMap((section) => {
@@ -26,7 +26,7 @@ async function blocksOf(guide: string): Promise<{ heading: string; lines: string
   });
 }
 
-/** Those of a guide that begins with an address and a key to put in: the started service's. */
+/** The same for a guide that starts with settings for address and key, set to the started service. */
 async function keyedBlocksOf(guide: string) {
   const [first, ...others] = await blocksOf(guide);
   assert.match(first!.lines, /http:\/\/127\.0\.0\.1:4000.*stoa_test_…/);
@@ -38,7 +38,7 @@ async function keyedBlocksOf(guide: string) {
 
 const MARK = "----- the next block -----";
 
-/** One shell runs them all, as somebody would who copies them one by one; answers what each printed. */
+/** Runs all blocks in one shell, as a user would. Returns the output of each. */
 async function run(blocks: { lines: string }[], settings: Record<string, string> = {}): Promise<string[]> {
   const { code, stdout, stderr } = await shell(
     blocks.map(({ lines }) => lines).join(`\necho; echo "${MARK}"\n`),
@@ -48,7 +48,7 @@ async function run(blocks: { lines: string }[], settings: Record<string, string>
   return stdout.split(`\n${MARK}\n`).map((output) => output.trim());
 }
 
-/** Runs a guide against the started service; answers what was printed under each heading. */
+/** Runs a guide against the started service. Returns the output by heading. */
 async function follow(guide: string) {
   const blocks = await blocksOf(guide);
   const example = "http://127.0.0.1:4000";
@@ -170,12 +170,12 @@ test("guide selling: its shell blocks give the described results", async () => {
   );
 });
 
-/** A guide whose lines use the key that the service printed, with its program at the end; answers what each block printed. */
+/** Runs a guide with the key that the service printed, and its program at the end. Returns the output of each block. */
 async function followWithKey(guide: string): Promise<string[]> {
   const blocks = await keyedBlocksOf(guide);
   const text = await readFile(new URL(`../docs/guides/${guide}`, import.meta.url), "utf8");
   const [, program] = /```js\n(.*?)```/s.exec(text)!;
-  // Where the package is found.
+  // The folder with the installed package.
   const inService = `cd "${new URL("../service", import.meta.url).pathname}"`;
   const node = { heading: "Node", lines: `${inService} && node --input-type=module <<'END'\n${program}END` };
   return run([...blocks, node]);
@@ -286,7 +286,7 @@ test("guide payments: its shell blocks give the described results", async () => 
   assert.deepEqual(others, [], "a shell block without an assertion");
 });
 
-/** What curl printed, one answer after the other. */
+/** Splits curl's output into its answers. */
 const answersIn = (output: string) =>
   output
     .trim()

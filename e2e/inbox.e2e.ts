@@ -20,7 +20,6 @@ after(async () => {
   await market.close();
 });
 
-/** An endpoint of somebody's that leads to the inbox. */
 async function hasEndpoint(url: string): Promise<{ id: string; secret: string }> {
   const reply = await owner.post("/v1/webhooks", { url });
   assert.equal(reply.status, 201, reply.text);

@@ -13,7 +13,7 @@ import { freePort } from "@stoa/service/test/free-port.ts";
 import { clientOf, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { until } from "@stoa/service/test/until.ts";
 
-/** Debian's services of other people's making stand around the service: with the configurations of the guide to operating. */
+/** Debian's PgBouncer, nginx and HAProxy run with the configurations of the guide to operating. */
 const NOBODY = 65_534;
 
 let market: Market;
@@ -35,7 +35,7 @@ const has = (program: string): boolean => {
 const PATHS = `${process.env["PATH"]}:/usr/sbin`;
 const without = (program: string) => (has(program) ? false : `${program} is not installed`);
 
-/** A configuration of the guide, with the addresses of this test. */
+/** A configuration of the guide, with this test's addresses. */
 function configured(language: string, changes: [string, string][]): string {
   const [, text] = new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, "s").exec(guide) ?? [];
   assert.ok(text, `the guide has a configuration in ${language}`);
@@ -67,7 +67,7 @@ async function run(
   await chmod(folder, 0o777);
   const file = join(folder, "config");
   await writeFile(file, config.replaceAll("FOLDER", folder));
-  // PgBouncer refuses root; the others need no rights.
+  // PgBouncer refuses to run as root.
   const user = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
   const child: ChildProcess = spawn(program, args(file), {
     ...user,
@@ -79,7 +79,7 @@ async function run(
   for (const stream of [child.stdout!, child.stderr!]) stream.on("data", (bytes) => (output += bytes));
   const ended = once(child, "exit");
   t.after(async () => {
-    // Not SIGKILL: the worker processes of nginx would stay.
+    // SIGKILL would leave nginx's worker processes.
     child.kill("SIGTERM");
     await ended;
     await rm(folder, { recursive: true, force: true });
@@ -90,7 +90,7 @@ async function run(
   }
 }
 
-/** PostgreSQL listens at a socket file that only its user reaches. */
+/** Forwards a TCP port to PostgreSQL's socket, which only its user can open. */
 async function openDatabasePort(t: TestContext): Promise<number> {
   const { searchParams } = new URL(market.target);
   const path = `${searchParams.get("host")}/.s.PGSQL.${searchParams.get("port")}`;
@@ -153,7 +153,7 @@ test("PgBouncer in transaction mode: without a direct URL nothing is cached, and
   assert.ok(logs.some((line) => line.includes("Nothing is cached")));
   const member = await market.createUser();
   const behind = clientOf(node.origin, member.key);
-  // Named statements, each on any of the pooler's connections.
+  // Named statements, which may run on any connection of the pooler.
   const replies = await Promise.all(Array.from({ length: 40 }, () => behind.get("/v1/products?limit=5")));
   assert.deepEqual([...new Set(replies.map((reply) => reply.status))], [200]);
   assert.equal(node.ctx.notifications.areCurrent(), false);

@@ -28,7 +28,7 @@ async function askForLink({ origin }: Started, email: string): Promise<void> {
   assert.equal(reply.status, 200);
 }
 
-/** What the service prints after its box, once it fits. */
+/** The service's output after its box, once it matches. */
 async function printed({ npm, ended }: Started, pattern: RegExp): Promise<string> {
   let output = "";
   let end: Ended | null = null;

@@ -60,7 +60,7 @@ test("/dev/mail: a link in an email opens in its own tab, outside of the frame",
   const tab = context.waitForEvent("page");
   await page.frameLocator("iframe").getByRole("link", { name: "Sign in to Stoa" }).click();
   const opened = await tab;
-  // Its script takes the token out of the address, and shows the form only where there was one.
+  // The page's script removes the token from the URL and shows the form only if there was one.
   await opened.waitForURL(`${market.origin}/auth/verify`);
   await opened.locator("form[data-ready]").waitFor();
   assert.equal(await opened.evaluate("window.opener"), null);

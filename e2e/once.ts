@@ -2,12 +2,12 @@ import { mkdir, rmdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { until } from "@stoa/service/test/until.ts";
 
-/** A folder that all files of this run share; the runner makes and removes it. */
+/** A folder that all files of a run share; the runner creates and deletes it. */
 export const SHARED = process.env["STOA_TEST_SHARED"]!;
 
 const LIMIT_MS = 270_000;
 
-/** Does what all files of a run need once: the first who asks does it, the others wait. Where it fails, the next one tries. */
+/** Runs `work` once for all files of a run; the others wait. After a failure, the next one tries again. */
 export async function once(what: string, work: () => Promise<unknown>): Promise<void> {
   const begun = join(SHARED, `${what} begun`);
   const done = join(SHARED, `${what} done`);

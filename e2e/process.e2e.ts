@@ -58,7 +58,7 @@ test("SIGTERM to npm: a running call ends and is traced, new calls are refused, 
   const collector = await startCollector();
   const service = await npmStart(folder.path, {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    // Far away: only the end sends it.
+    // So long that only the shutdown flushes spans.
     OTEL_BSP_SCHEDULE_DELAY: "600000",
   });
   const productId = await anyProduct(service);
@@ -89,7 +89,7 @@ test(
     const reply = await fetch(`${second.origin}/v1/products`, { headers: auth(second) });
     assert.equal(reply.status, 200);
     assert.equal((await stop(second)).code, 0);
-    // A child of a process that has gone may stay a zombie until init collects it.
+    // A child of an ended process may stay a zombie until init collects it.
     const stat = await readFile(`/proc/${second.postgresPid}/stat`, "utf8").catch(() => "gone");
     assert.match(stat, /^gone$|^\d+ \(postgres\) [ZX]/);
   },

@@ -5,7 +5,6 @@ import { inFullRun } from "@stoa/service/test/full-size.ts";
 import { GOOD_KEY, startProviderServer } from "@stoa/service/test/provider-server.ts";
 import { npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
 
-/** The shell blocks of the README, in their order. */
 const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
 const blocks = [...readme.matchAll(/```sh\n(.*?)```/gs)].map((block) => block[1]!.trim());
 const [install, testing, settings, buying, ownKey, operating, ...others] = blocks as [
@@ -28,7 +27,7 @@ after(async () => {
   await folder.remove();
 });
 
-/** The README's settings, with what the box of this start says in the place of the example's. */
+/** The README's settings, with the values that this start printed. */
 function settingsHere(): string {
   assert.match(settings, /http:\/\/127\.0\.0\.1:4000/);
   assert.match(settings, /stoa_test_…/);

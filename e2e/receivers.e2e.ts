@@ -18,7 +18,7 @@ let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let guide: string;
 before(async () => {
   market = await openMarket();
-  // The receivers look at a clock of their own.
+  // The receivers use the real clock.
   market.clock.now = new Date();
   owner = await market.createUser();
   folder = await temporaryFolder();
@@ -29,7 +29,7 @@ after(async () => {
   await folder.remove();
 });
 
-/** What the guide has in a language that judges a delivery, as it stands there. */
+/** The guide's code in one language, unchanged. */
 function codeIn(language: string): string {
   const blocks = [...guide.matchAll(new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, "gs"))].map(
     ([, code]) => code!,
@@ -63,7 +63,7 @@ async function startReceiver({ command, options }: Program, file: string, secret
   return { url: `http://127.0.0.1:${port}/`, lines, child };
 }
 
-/** Somebody registers; the receiver must know the secret before it is started, so that it is given to both. */
+/** The endpoint is created first, since the receiver needs its secret at the start. */
 async function hasEndpoint(url: string): Promise<{ id: string; secret: string }> {
   const reply = await owner.post("/v1/webhooks", { url });
   assert.equal(reply.status, 201, reply.text);
@@ -88,17 +88,17 @@ const headersBy = (secrets: string[], ageSeconds = 0, id = "evt_1") => {
 
 interface Program {
   command: string;
-  /** Tells by its exit whether all is there that it needs. */
+  /** Exits with 0 when everything that it needs is installed. */
   probe: string[];
-  /** Before the name of the file. */
+  /** Before the file name. */
   options: (port: number) => string[];
   language: string;
-  /** What stands around the guide's lines, where these are not a whole program. */
+  /** Wraps the guide's code where it is not a whole program. */
   around?: (code: string) => string;
 }
 
 const none = () => [];
-/** In the place of a server for Rack. */
+/** A minimal server for Rack. */
 const RACK = `
 require "rack"
 require "socket"
@@ -147,7 +147,7 @@ for (const [name, program] of Object.entries(programs)) {
     let webhookId: string;
     let secret: string;
     before(async () => {
-      // Node reads a module by its ending; the others look at none.
+      // Node needs the extension; the others ignore it.
       const path = join(folder.path, `${program.language}.mjs`);
       const code = codeIn(program.language);
       await writeFile(path, program.around?.(code) ?? code);
@@ -164,7 +164,7 @@ for (const [name, program] of Object.entries(programs)) {
         return reply.status;
       });
 
-    /** What it says comes beside its answers, in its order. */
+    /** The receiver's output may arrive after its answers. */
     const printsLines = (count: number) => until(`${count} lines`, () => running.lines.length >= count);
 
     test("accepts deliveries, also during a change of the secret", async () => {
@@ -184,7 +184,7 @@ for (const [name, program] of Object.entries(programs)) {
       await printsLines(before + 2);
       assert.deepEqual(running.lines.slice(before), ["review.created evt_1", "review.created evt_2"]);
     };
-    // What is done with an event is left out of the others.
+    // The other receivers do not process events.
     if (isWhole) test("processes a repeated event once", worksOnce);
 
     test("answers 400 to forged, changed, old, future and unsigned requests", async () => {

@@ -16,7 +16,7 @@ let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let service: Started;
 let browser: Browser;
 
-/** The reference takes seconds to draw its operations: it is opened once where a test can leave it as it was. */
+/** Opened once for all tests that do not change it: rendering takes seconds. */
 let reference: Watched;
 
 before(async () => {
@@ -31,12 +31,11 @@ after(async () => {
   await stop(service);
   await folder.remove();
 });
-/** After each test: whatever it did, the page called no other origin and the browser noted no error. */
+/** After each test: no request to another origin and no console error. */
 afterEach(() => {
   assert.deepEqual([...reference.foreign, ...reference.complaints], []);
 });
 
-/** Opens a page and keeps what it asked of others and what it complained of. */
 async function visit(path: string, look: Look = {}): Promise<Watched> {
   const context = await openContext(browser, look);
   const watched = await openPage(context, service.origin);
@@ -83,13 +82,13 @@ for (const path of ["/docs", "/docs/errors", "/docs/guides", "/docs/guides/webho
         const overflow = await overflowOf(page);
         assert.ok(overflow <= 0, `${path} is ${overflow} px too wide at ${width} px, ${colorScheme}`);
       }
-    // The browser itself complains of the page that is not there.
+    // The browser logs the 404 of this page.
     const expected = path === "/nothing" ? /404/ : /^$/;
     assert.deepEqual([...foreign, ...complaints.filter((text) => !expected.test(text))], []);
     if (path !== "/docs") await page.context().close();
   });
 
-/** The method and path of each operation in the order of the page. Swagger UI draws those near the window alone, so that this scrolls. */
+/** Method and path of each operation in order. Scrolls, since Swagger UI renders only those near the window. */
 async function listOperations(page: Page): Promise<string[]> {
   const operations = page.locator("#reference .operations-virtual .opblock-summary");
   await operations.first().waitFor();
@@ -107,7 +106,7 @@ async function listOperations(page: Page): Promise<string[]> {
   return [...drawn];
 }
 
-/** By half a window; whether that was the end. Two frames later Swagger UI has drawn what is there. */
+/** Scrolls by half a window and returns whether it was the end. Swagger UI has rendered after two frames. */
 const SCROLL_ON = `new Promise((resolve) => {
   scrollBy({ top: innerHeight / 2, behavior: "instant" });
   const { scrollHeight } = document.documentElement;
@@ -129,7 +128,7 @@ test("API reference without a filter: shows every operation", async () => {
   );
   assert.ok(expected.length > 150);
   assert.deepEqual((await listOperations(page)).toSorted(), expected.toSorted());
-  // What is typed can be read: the filter of the dark page turns black to white.
+  // The typed text must be readable: the dark page inverts colors with a filter.
   const color = await page.evaluate(
     "getComputedStyle(document.querySelector('.operation-filter-input')).color",
   );
@@ -145,7 +144,7 @@ test("API reference with filter words: shows the operations that have all of the
   const operations = page.locator(".opblock-tag-section .opblock");
   await page.getByLabel("Filter operations").fill("post refund");
   await page.locator(".opblock-tag-section .opblock-summary-path", { hasText: "refund" }).first().waitFor();
-  // An operation that lacks a word is gone.
+  // An operation without one of the words is removed.
   await page.locator('[data-path="/categories"]').waitFor({ state: "detached" });
   const paths = await operations.locator(".opblock-summary-path").allTextContents();
   assert.ok(

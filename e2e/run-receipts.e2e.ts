@@ -17,9 +17,9 @@ let market: Market;
 let author: Client;
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let guide: string;
-/** Paths of what somebody who checks a receipt was given. */
+/** Files that a user needs to verify a receipt. */
 let files: Record<"answer" | "variables" | "output" | "other", string>;
-/** The same of a workflow, as JSON whose names are in no order. */
+/** The same for a workflow; the JSON has unordered names. */
 let ofWorkflow: Pick<typeof files, "answer" | "variables" | "output">;
 before(async () => {
   market = await openMarket();
@@ -63,7 +63,7 @@ async function writeTo(name: string, text: string): Promise<string> {
   return path;
 }
 
-/** The program in the guide, as it stands there. */
+/** The guide's program, unchanged. */
 const programIn = (language: string) => new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, "s").exec(guide)![1]!;
 
 const checkers = {
@@ -84,7 +84,7 @@ for (const [name, { language, command, file, needs }] of Object.entries(checkers
       program = await writeTo(file, programIn(language));
     });
 
-    /** What it says, line by line; rejects when it ends with an error. */
+    /** Returns the output by line; rejects when the program fails. */
     const check = async (...given: string[]) =>
       (await execute(command, [program, market.origin, ...given])).stdout.trim().split("\n");
 

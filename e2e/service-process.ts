@@ -18,16 +18,15 @@ export interface Ended {
   stderr: string;
 }
 
-/** A folder that goes away with the test. */
 export async function temporaryFolder(): Promise<{ path: string; remove(): Promise<void> }> {
   const path = await mkdtemp(join(tmpdir(), "stoa-e2e-"));
   return { path, remove: () => rm(path, { recursive: true, force: true, maxRetries: 5 }) };
 }
 
-/** What `npx stoa-server` runs, for a shell: without npm, which takes a second each time. The README's and guides' lines have npx. */
+/** The shell command of `npx stoa-server` without npm, which takes a second. README and guides have npx. */
 export const STOA = `'${process.execPath}' service/bin/stoa-server.mjs`;
 
-/** Makes a data folder as it is after a first start, with the whole demo shop: loaded once a run, and copied. */
+/** A data folder as after a first start with the whole demo, created once per run and copied. */
 export async function copyDemoData(dataDir: string): Promise<void> {
   const shop = join(SHARED, "shop");
   await once("loading the shop", () => makeShop(shop));
@@ -36,9 +35,9 @@ export async function copyDemoData(dataDir: string): Promise<void> {
 
 async function makeShop(path: string): Promise<void> {
   const draft = await mkdtemp(join(SHARED, "draft-"));
-  // The commands join this PostgreSQL, which writes nothing through to the disk.
+  // The commands join this PostgreSQL, which runs without fsync.
   const server = await startEmbedded(draft, { settings: { fsync: "off" } });
-  // Not `npm start`: it prints the box while it still loads the demo's sales.
+  // `npm start` would print the box before the demo's sales are loaded.
   for (const command of ["migrate", "demo load"]) {
     const { code, stderr } = await shell(`${STOA} ${command}`, { STOA_DATA_DIR: draft });
     if (code !== 0) throw new Error(`stoa-server ${command}: ${stderr}`);
@@ -47,7 +46,7 @@ async function makeShop(path: string): Promise<void> {
   await rename(draft, path);
 }
 
-/** The settings of this process that a child needs, and none of the tests' own. */
+/** The environment for a child, without the tests' own settings. */
 export function environmentWith(settings: Record<string, string>): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(STOA_|OTEL_|DATABASE_URL|PORT$|HOST$|NODE_TEST_CONTEXT|NODE_OPTIONS)/.test(name),
@@ -56,8 +55,8 @@ export function environmentWith(settings: Record<string, string>): NodeJS.Proces
 }
 
 /**
- * A command line of the README, run as it stands by a shell in the project's folder. Without the machine's own settings of shells, which
- * bash would read for whoever has a socket for a stdin, as if they came by rsh.
+ * Runs a command line of the README in the project's folder. Skips the user's shell settings, which bash reads when
+ * stdin is a socket, as for rsh.
  */
 export function shell(line: string, settings: Record<string, string>): Promise<Ended> {
   const child = spawn("bash", ["--norc", "-euo", "pipefail", "-c", line], {
@@ -89,21 +88,19 @@ function endOf(child: ChildProcess): Promise<Ended> {
 
 export interface Started {
   origin: string;
-  /** The key that the box shows. */
+  /** From the printed box. */
   key: string;
-  /** The line under the box. */
+  /** The command below the box. */
   curl: string;
   stdout: string;
-  /** Of npm itself. */
   npm: ChildProcess;
-  /** Of the node process that serves. */
+  /** The node process of the service. */
   servicePid: number;
-  /** Of the PostgreSQL that it runs. */
   postgresPid: number;
   ended: Promise<Ended>;
 }
 
-/** `npm start`, until the line under the box is printed. */
+/** Runs `npm start` until the command below the box is printed. */
 export async function npmStart(dataDir: string, settings: Record<string, string> = {}): Promise<Started> {
   const env = environmentWith({ PORT: "0", STOA_DATA_DIR: dataDir, ...settings });
   const npm = spawn("npm", ["start"], { cwd: root, env });
@@ -139,7 +136,7 @@ export async function npmStart(dataDir: string, settings: Record<string, string>
   };
 }
 
-/** npm runs the script in a shell that `exec`s it, so the service is among npm's children. */
+/** npm runs the script in a shell that `exec`s Node, so the service is a child of npm. */
 async function servingChild(npmPid: number): Promise<number> {
   const children = (await readFile(`/proc/${npmPid}/task/${npmPid}/children`, "utf8")).trim().split(" ");
   return Number(children[0]);

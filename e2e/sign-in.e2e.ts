@@ -10,7 +10,7 @@ import { click, looks, openBrowser, openContext, openPage, sees } from "./browse
 
 const PASSWORD = "correct horse battery staple";
 
-/** The whole service, with a clock that can be moved: nobody waits for the next code of an app. */
+/** The clock can be moved, so that no test waits for the next authenticator code. */
 let market: Market;
 let browser: Browser;
 before(async () => {
@@ -31,7 +31,7 @@ interface Walker {
   complaints: string[];
 }
 
-/** A browser of its own, at a path. What it complains of is looked at when it leaves. */
+/** A new browser context at a path; `leave` checks its console errors. */
 async function walker(path: string): Promise<Walker> {
   const context = await openContext(browser);
   const { page, complaints } = await openPage(context, market.origin);
@@ -39,7 +39,7 @@ async function walker(path: string): Promise<Walker> {
   return { context, page, complaints };
 }
 
-/** The browser notes refusals as errors: of codes, passwords and stale sessions. It may note nothing else. */
+/** The browser logs refusals (wrong codes, passwords, stale sessions) as errors. No other error is allowed. */
 async function leave({ context, complaints }: Walker): Promise<void> {
   await context.close();
   assert.deepEqual(
@@ -48,7 +48,7 @@ async function leave({ context, complaints }: Walker): Promise<void> {
   );
 }
 
-/** The link in the newest email to somebody. */
+/** The link in the newest email. */
 async function linkTo(address: string): Promise<string> {
   const [message] = await emailsTo(market, address);
   return /http\S+\/auth\/verify#token=\S+/.exec(message!.text)![0];
@@ -64,7 +64,7 @@ async function asksForLink(page: Page, address: string): Promise<void> {
   await page.waitForURL("**/auth/check-mail*");
 }
 
-/** Opens the mailed link in the same tab and clicks. */
+/** Opens the magic link in the same tab and clicks. */
 async function comesByLink(page: Page, address: string): Promise<void> {
   await page.goto(await linkTo(address));
   await click(page, "Sign in");
@@ -87,7 +87,7 @@ async function registers(page: Page, address: string): Promise<void> {
   await page.waitForURL("**/auth/signed-in*");
 }
 
-/** Sets up an authenticator app; answers it, with the backup codes. */
+/** Sets up an authenticator app. Returns it with the backup codes. */
 async function setsUpApp(page: Page) {
   await page.goto(`${market.origin}/auth/two-factor/set-up`);
   await click(page, "Begin");
@@ -110,7 +110,7 @@ suite("a magic link", () => {
   test("signs in on click only, and leaves no token in the address bar", async () => {
     const visitor = await walker("/auth/sign-in");
     const address = newAddress();
-    // The field has the focus: whoever opens the page can type at once.
+    // The field must have the focus, so that a user can type at once.
     await visitor.page.locator("#email:focus").waitFor();
     await visitor.page.keyboard.type(address);
     await visitor.page.keyboard.press("Enter");
@@ -265,14 +265,14 @@ suite("two-factor authentication", () => {
     await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await click(page, "Sign in");
     await sees(page, "Enter your code");
-    // The page's script takes the challenge out of the address, when it has come.
+    // The page's script removes the challenge from the URL.
     await page.waitForURL(({ href }) => !href.includes("challenge"));
     assert.match(pathOf(page), /^\/auth\/two-factor\?/);
     assert.equal(await isSignedIn(visitor), false);
     await page.getByLabel("Code", { exact: true }).fill(app.wrongCode());
     await click(page, "Sign in");
     await sees(page, "This code is wrong");
-    // A reload knows the first step still.
+    // A reload keeps the first step.
     await page.reload();
     await page.getByLabel("Code", { exact: true }).fill(app.nextCode());
     await click(page, "Sign in");

@@ -44,7 +44,7 @@ test("event stream in a browser's EventSource: receives events, also those durin
       const look = () => (received.length >= ${count} ? resolve() : setTimeout(look, 50));
       look();
     })`);
-  // Before its first event it is cut off, too: it knows where it began.
+  // Also disconnected before its first event: it knows where it started.
   const ids = [];
   for (let count = 1; count <= 2; count++) {
     market.service.app.server.closeAllConnections();

@@ -35,7 +35,7 @@ after(async () => {
 
 const secret = (bytes: Buffer) => `1:${bytes.toString("base64")}`;
 
-/** A process that works and opens its door for health alone. */
+/** A worker that serves only health checks. */
 function startWorker(): ChildProcess {
   const env = environmentWith({
     DATABASE_URL: String(market.service.ctx.pool.options.connectionString),
@@ -55,14 +55,14 @@ function startWorker(): ChildProcess {
 
 const count = async (what: string) => (await market.query(`select from ${what}`)).rowCount!;
 
-/** How many slots lie between two moments: one more, if the next comes while this test runs. */
+/** The number of scheduled times between two dates. There is one more if the next one passes during the test. */
 function slotsBetween(from: Date, to: Date): number {
   let count = 0;
   for (let slot = nextPayoutTime("daily", from); slot <= to; slot = nextPayoutTime("daily", slot)) count++;
   return count;
 }
 
-/** Whose money had matured by the slots that nobody carried out. */
+/** A seller whose balance matured before the missed scheduled times. */
 async function hasSeller(): Promise<Client> {
   const seller = await market.createUser({ role: "seller" });
   const maturesAt = new Date(Date.now() - STANDSTILL_DAYS * DAY_MS);

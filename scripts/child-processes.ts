@@ -2,11 +2,10 @@ import { readFileSync } from "node:fs";
 
 export interface ChildProcessInfo {
   pid: number;
-  /** The command and its arguments, joined by spaces. */
   command: string;
 }
 
-/** The direct children of a process, read from Linux's /proc; empty on a system without one. */
+/** The direct children of a process, from Linux's /proc; empty on other systems. */
 export function childProcesses(pid: number): ChildProcessInfo[] {
   const pids = readProc(`${pid}/task/${pid}/children`).split(/\s+/).filter(Boolean);
   return pids.map((child) => ({
@@ -23,13 +22,13 @@ function readProc(path: string): string {
   }
 }
 
-/** Ends a process and everything it started, children after their parents so that none is restarted. */
+/** Ends a process and all descendants, parents before their children, so that none is restarted. */
 export function killTree(pid: number): void {
   const children = childProcesses(pid);
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
   }
   for (const child of children) killTree(child.pid);
 }

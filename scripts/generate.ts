@@ -1,6 +1,6 @@
 /**
- * Makes what is generated and committed: the table types from the migrated database, and the OpenAPI document
- * from the contract. With --check nothing is written, and anything stale fails.
+ * Generates the committed files: the table types from the migrated database, and the OpenAPI document from the contract.
+ * --check writes nothing and fails when a file is outdated.
  */
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -21,7 +21,7 @@ async function tableTypes(): Promise<string> {
   const server = await startTemporaryPostgres();
   const folder = await mkdtemp(join(tmpdir(), "stoa-generate-"));
   const pool = openPool({ target: server.connection });
-  // The server is stopped right behind, and may be faster than the goodbye of a connection.
+  // The server stops at once, perhaps before a connection has closed.
   pool.on("error", () => {});
   try {
     await migrate(pool, new Date());

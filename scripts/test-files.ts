@@ -1,4 +1,3 @@
-/** Which test files a run has, and which of them are quick. */
 import { globSync, readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { isFullSize } from "../service/test/full-size.ts";
@@ -7,11 +6,12 @@ const ROOT = resolve(import.meta.dirname, "..");
 const PATTERNS = ["{contract,service}/**/*.test.ts", "e2e/**/*.e2e.ts"];
 const HELPERS = "service/test/*.ts";
 /**
- * Tests that start processes take the longest. The first loads the demo shop that other end-to-end tests wait for. Tests in a process of
- * their own come after them: one measures memory, which a process frees late while two demo shops are loaded beside it.
+ * Tests that start processes take longest, so they start first. The first one loads the demo shop, which other end-to-end
+ * tests wait for. Tests in their own process come later: one measures memory, which is unreliable while two demo
+ * shops load.
  */
 const LONG = [/\/backup\.full\.e2e\.ts$/, /readme\.e2e\.ts$|crashes/, /\.e2e\.ts$/, /\.process\.test\.ts$/];
-/** Files for `npm run test:full` alone. */
+/** Files for `npm run test:full` only. */
 const FULL_RUN = /\.full\.\w+\.ts$/;
 const IMPORT = /from "([^"]+)"/g;
 
@@ -25,7 +25,7 @@ const importsOf = (file: string): string[] =>
     path!.startsWith(".") ? resolve(dirname(file), path!) : path!,
   );
 
-/** Test helpers that start a process, by themselves or through another helper. */
+/** Test helpers that start a process, directly or through another helper. */
 function findProcessHelpers(): Set<string> {
   const starters = new Set(["node:child_process"]);
   const helpers = filesOf(HELPERS);
@@ -39,7 +39,7 @@ function findProcessHelpers(): Set<string> {
 
 const isLong = (file: string) => LONG.some((pattern) => pattern.test(file));
 
-/** Every test file of the run, the long ones first, so that in the end no core waits for one of them. */
+/** Every test file of the run, the long ones first, so that no core waits for one of them at the end. */
 export function listTestFiles(): string[] {
   const files = filesOf(PATTERNS).filter((file) => isFullSize || !FULL_RUN.test(file));
   const rankOf = (file: string) =>
@@ -47,7 +47,6 @@ export function listTestFiles(): string[] {
   return files.toSorted((one, other) => rankOf(one) - rankOf(other));
 }
 
-/** The test files that start neither a process nor a browser. */
 export function listQuickTestFiles(): string[] {
   const starters = findProcessHelpers();
   return listTestFiles().filter(

@@ -1,2 +1,2 @@
-/** What the parent sends in place of a file when a worker is to end. */
+/** Sent instead of a file when a worker must end. */
 export const NO_MORE = "";

@@ -1,22 +1,22 @@
 import type { TestEvent } from "node:test/reporters";
 import { inspect } from "node:util";
 
-/** What a worker sends of a test, or of a suite, that has ended. */
+/** The result of a finished test or suite. */
 export interface TestResult {
   type: "pass" | "fail";
   name: string;
   nesting: number;
   suite: boolean;
-  /** Why it was skipped; null when it was not. */
+  /** The reason; null: not skipped. */
   skip: string | null;
   ms: number;
-  /** What the process has computed so far, in milliseconds. */
+  /** CPU time of the process so far, in milliseconds. */
   cpuMs: number;
-  /** The error as text; null for a pass, and for a suite that only failed with its tests. */
+  /** null for a pass, and for a suite that failed only because of its tests. */
   error: string | null;
 }
 
-/** A reporter of a test worker: sends each result to the parent. */
+/** Sends each result to the parent. */
 export default async function* report(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   for await (const event of events) {
     if (event.type === "test:pass" || event.type === "test:fail") process.send!(resultOf(event));

@@ -1,6 +1,6 @@
 /**
- * Runs the test files that its parent names, one after the other, in one process: the imports of the service are paid for once
- * a process, not once a file. Each file is a suite of its own, so that its hooks are its own.
+ * Runs the files that its parent sends, in one process, so that the service is imported once. Each file is a suite of
+ * its own with its own hooks.
  */
 import { suite } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -9,7 +9,7 @@ import { NO_MORE } from "./test-protocol.ts";
 
 const FILE_MINUTES = Number(process.env["STOA_TEST_FILE_MINUTES"]);
 
-/** The parent answers a request for work with the absolute path of a file, or with NO_MORE. */
+/** The parent answers a request with the absolute path of a file, or with NO_MORE. */
 function nextFile(): Promise<string> {
   return new Promise((resolve) => {
     process.once("message", (file) => resolve(file as string));
@@ -17,12 +17,12 @@ function nextFile(): Promise<string> {
   });
 }
 
-// The parent was killed.
+// The parent has ended.
 process.once("disconnect", () => process.exit());
 
 for (let file = await nextFile(); file !== NO_MORE; file = await nextFile()) {
   const url = pathToFileURL(file).href;
   await suite(file, { timeout: FILE_MINUTES * 60_000 }, async () => void (await import(url)));
 }
-// A failed test may have left a socket or a timer behind, which must not keep the process.
+// A socket or timer of a failed test must not keep the process alive.
 process.exit();

@@ -1,6 +1,6 @@
 /**
- * Runs every test, the files that are named, or with `--quick` those that start no process: starts one throw-away PostgreSQL, migrates the template that each
- * test file clones, hands the files to a few worker processes, and ends with a line that counts the tests.
+ * Runs every test, the named files, or with `--quick` those that start no process. Starts a temporary PostgreSQL and
+ * migrates the template that each test file clones. Worker processes run the files; the last line counts the tests.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -20,22 +20,24 @@ import { NO_MORE } from "./test-protocol.ts";
 import type { TestResult } from "./test-reporter.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
-/** What Node made of our sources. It is kept from run to run. */
+/** Node's compile cache, kept between runs. */
 const COMPILED = resolve(ROOT, "node_modules/.cache/stoa-tests");
 const WORKER = resolve(import.meta.dirname, "test-worker.ts");
 const REPORTER = resolve(import.meta.dirname, "test-reporter.ts");
-/** The limit of one file, after which its worker is killed and the file counts as failed. */
+/** The limit of one file; then its worker is killed and the file counts as failed. */
 const FILE_MINUTES = 8;
-/** A worker's heap grows with what the modules of its files keep: after so many files a new one takes its place. */
+/** The heap grows with each file's modules, so a worker is replaced after this many files. */
 const FILES_PER_WORKER = 40;
-/** Room for young objects: with Node's default, a worker collects garbage for an eighth of its time. Not for own processes, which may measure memory. */
+/**
+ * With Node's default young generation, garbage collection takes an eighth of a worker's time. Own processes keep the
+ * default, since they may measure memory.
+ */
 const HEAP = ["--min-semi-space-size=16", "--max-semi-space-size=64"];
-/** One more than there are cores: a file waits half of its time, for PostgreSQL, a process or a clock. */
+/** One more than cores: a file waits half of its time for PostgreSQL, a process or a timer. */
 const WORKERS = availableParallelism() + 1;
-/** These files need a fresh process (they look at what it loads) or leave a global behind, such as a tracer: each gets its own worker. */
+/** Files that need a fresh process, because they inspect loaded modules or leave a global such as a tracer. */
 const OWN_PROCESS = /\.process\.test\.ts$/;
 
-/** Named files, or with `--quick` those that start no process, or all. */
 function testFiles(): string[] {
   const named = process.argv.slice(2);
   if (named[0] === "--quick") return listQuickTestFiles();
@@ -48,13 +50,13 @@ await admin.query(`create database ${TEMPLATE}`);
 await admin.end();
 const template = openPool({ target: { ...server.connection, database: TEMPLATE }, maxConnections: 1 });
 await migrate(template, new Date());
-// Made once here, the job queue costs a market of a test nothing.
+// Created once here, so that test databases get the job queue by cloning.
 await (await openJobQueue(template, createLog("warn"), [sendEmailJob])).close();
 await createSchema(template);
 await template.end();
 process.env["STOA_TEST_DATABASE"] = urlOf(server, "postgres");
 process.env["NODE_COMPILE_CACHE"] ??= COMPILED;
-/** For what the files of a run make once and share. */
+/** A folder for what the files of a run create once and share. */
 const shared = await mkdtemp(join(tmpdir(), "stoa-tests-"));
 process.env["STOA_TEST_SHARED"] = shared;
 
@@ -68,7 +70,7 @@ async function leaveNothing(): Promise<void> {
   await rm(shared, { recursive: true, force: true });
 }
 
-// Ended early, the run leaves no server behind.
+// An interrupted run must not leave the server behind.
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => {
     void leaveNothing().finally(() => process.exit(1));
@@ -81,15 +83,14 @@ const workers = new Set<ChildProcess>();
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const failures: string[] = [];
 
-/** Runs files until none is left, in one worker process after the other. */
+/** Runs files in one worker process after the other, until none is left. */
 async function runFiles(): Promise<void> {
   while (files.length > 0) await runWorker();
 }
 
-/** Resolves when the worker has ended: for want of files, at its age, or because it was killed or crashed. */
+/** Resolves when the worker has ended: no files left, replaced, killed or crashed. */
 const runWorker = (): Promise<void> => new Promise((done) => new TestWorker(done));
 
-/** A process that runs one file after the other. */
 class TestWorker {
   readonly #isForOwnProcess = needsOwnProcess(files[0]);
   readonly #process = fork(WORKER, {
@@ -120,7 +121,7 @@ class TestWorker {
   #onMessage(message: TestResult | { type: "worker:free" }): void {
     if (message.type === "worker:free") this.#isFree = true;
     else this.#results.push(message);
-    // The suite of the file is the last to report.
+    // The file's suite reports last.
     if ("nesting" in message && message.nesting === 0) this.#endFile();
     this.#giveFile();
   }
@@ -175,7 +176,7 @@ function print(file: string, results: TestResult[], cpuMs: number): void {
 
 /** A suite reports after its tests, and is printed before them. */
 function parentsFirst(results: TestResult[]): TestResult[] {
-  // By nesting: what has ended, and waits for its parent.
+  // By nesting: finished results that wait for their parent.
   const ended: TestResult[][] = [];
   for (const result of results) {
     const siblings = ended[result.nesting] ?? [];

@@ -1,13 +1,13 @@
 /**
- * Checks who imports whom inside the service: `npm run check` fails on an import against the layout that docs/architecture.md draws.
- * Groups stand in an order and import only groups above them in `groups`; the rooms of a group list which of their neighbours they import.
+ * Checks the imports inside the service against the layout of docs/architecture.md; part of `npm run check`. A group
+ * imports only the groups above it in `groups`; each room lists the neighbors that it imports.
  */
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 
 const SOURCE = resolve(import.meta.dirname, "../service/src");
 
-/** Each group, from the one that imports nothing to the one that may import all before it, and its rooms with the rooms they import. */
+/** Groups with their rooms and the rooms' imports. A group may import all groups before it. */
 const groups: Record<string, Record<string, string[]>> = {
   core: {},
   platform: {
@@ -85,7 +85,7 @@ const groups: Record<string, Record<string, string[]>> = {
   },
 };
 
-/** The files that assemble the service, and what may import them: the operator's commands, which start it or take it apart. */
+/** The files that assemble the service. Only the operator's commands may import them. */
 const COMPOSITION = [
   "app.ts",
   "background-workers.ts",
@@ -95,7 +95,7 @@ const COMPOSITION = [
   "keyring.ts",
 ];
 const MAY_IMPORT_COMPOSITION = ["main.ts", "backoffice/backup", "backoffice/operator"];
-/** They see only what stands before the rooms that import them. */
+/** Rooms that the assembling files must not import. */
 const NOT_FOR_COMPOSITION = ["backoffice/backup", "backoffice/operator"];
 
 interface Import {
@@ -112,7 +112,7 @@ const importsOf = (file: string): Import[] =>
     to: relative(SOURCE, resolve(SOURCE, dirname(file), path!)),
   }));
 
-/** `commerce/orders`; the group alone for a group without rooms; the file itself for a file beside the groups. */
+/** `commerce/orders`; the group for a group without rooms; the file itself outside of groups. */
 function roomOf(file: string): string {
   const [group, room] = file.split("/");
   if (room === undefined || group === "core") return group!;
@@ -142,7 +142,7 @@ function problemOf({ from, to }: Import): string | null {
   return groups[group][name!]!.includes(otherName!) ? null : `${room} does not list ${otherName}`;
 }
 
-/** The rooms of a group that can be reached from one; a circle reaches itself. */
+/** The rooms reachable from one; a room in a cycle reaches itself. */
 function reachable(rooms: Record<string, string[]>, room: string, seen = new Set<string>()): Set<string> {
   for (const next of rooms[room] ?? []) {
     if (!seen.has(next)) reachable(rooms, next, seen.add(next));

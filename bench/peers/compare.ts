@@ -5,11 +5,11 @@ import { type Case, cases, type Request } from "./queries.ts";
 import type { CheckedPage, SeenProduct, Target } from "./system.ts";
 
 const CONNECTIONS = 10;
-/** Where a single answer takes longer, more at once would only wait for each other: all are asked one at a time. */
+/** Above this time for one answer, parallel requests would only wait for each other: all are sent one at a time. */
 const SLOW_MS = 3_000;
 const WARM_UP_SECONDS = 1;
 const SECONDS = 3;
-/** Of each connection in a round. */
+/** Requests of each connection per measurement. */
 const FEWEST = 2;
 const MAX_REQUESTS = 30_000;
 
@@ -18,12 +18,12 @@ export interface Measured extends LoadResult {
   databaseMs: number;
 }
 
-/** What came of one case in one way. */
+/** The result of one case for one target. */
 export interface Result {
   way: string;
-  /** What the first answer shows. */
+  /** A description of the first answer. */
   shows: string;
-  /** That answer, for whoever wants to see what was measured. */
+  /** The first answer, for inspection. */
   answer: string;
   rounds: Measured[];
 }
@@ -35,7 +35,7 @@ export interface CaseResult {
   results: Result[];
 }
 
-/** Asks every case of all who can be asked, one after the other in each round, so that all share the machine's moods. */
+/** Measures all targets of a case in turn in each pass, so that all see the same state of the machine. */
 export async function compare(targets: Target[], size: number, rounds: number): Promise<CaseResult[]> {
   const found: CaseResult[] = [];
   for (const kind of cases) {
@@ -48,7 +48,7 @@ export async function compare(targets: Target[], size: number, rounds: number): 
 interface Runner {
   target: Target;
   result: Result;
-  /** Of a single answer. */
+  /** The duration of one answer. */
   ms: number;
   requestsFor(count: number): Request[];
 }
@@ -70,7 +70,7 @@ async function compareCase(kind: Case, targets: Target[], size: number, rounds: 
   return { size, name: kind.name, connections, results: runners.map(({ result }) => result) };
 }
 
-/** Looks at answers before they are counted: two questions, of which the second meets a service that is awake. */
+/** Checks answers before the measurement with two queries; the first one warms the service up. */
 async function probe(kind: Case, target: Target): Promise<Runner | null> {
   const questions = kind.requestsOf(target.asks);
   if (questions.length === 0) return null;
@@ -98,7 +98,7 @@ async function askOnce(target: Target, { method, path, headers, body }: Request)
   return { sight, ms, answer };
 }
 
-/** Whether it is the product that its title says, as all systems were given it. */
+/** Whether the product equals the generated one with its title. */
 function isOurs({ title, description, priceMinor, labels }: SeenProduct): boolean {
   const [, original, copy] = /#(\d+)(?: v(\d+))?$/.exec(title) ?? [];
   const product = productAt(Number(original) + DIFFERENT * Number(copy ?? 0));
@@ -107,7 +107,7 @@ function isOurs({ title, description, priceMinor, labels }: SeenProduct): boolea
   return description === product.description && priceMinor === product.priceMinor && told === given;
 }
 
-/** Answers how many requests a round shall have. */
+/** Returns the number of requests per measurement. */
 async function warmUp(runner: Runner, connections: number): Promise<number> {
   if (connections === 1 && runner.ms > SLOW_MS) return FEWEST;
   const likely = Math.ceil((WARM_UP_SECONDS * 1000) / runner.ms);
@@ -116,7 +116,7 @@ async function warmUp(runner: Runner, connections: number): Promise<number> {
   return Math.min(Math.max(amount, FEWEST * connections), MAX_REQUESTS);
 }
 
-/** The questions are dealt out, so that no two connections ask the same at once. */
+/** Deals the queries out, so that no two connections send the same one at once. */
 function load({ target, requestsFor }: Runner, amount: number, connections: number): Promise<LoadResult> {
   const requests = requestsFor(amount);
   const lanes = Array.from({ length: connections }, (_, lane) =>

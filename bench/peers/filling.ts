@@ -4,16 +4,16 @@ import { DIFFERENT, productAt } from "./products.ts";
 
 const SAMPLE = 100;
 
-/** How the rows of a peer's catalogue are copied. `k` is the number of the copy, `t` the row. */
+/** How to copy rows of a peer's catalogue. `k` is the number of the copy, `t` the row. */
 export interface Copying {
-  /** Every table that holds rows of a product. */
+  /** Every table with rows of a product. */
   tables: string[];
-  /** Columns that name rows of these tables. */
+  /** Columns with ids of rows in these tables. */
   ids: RegExp;
   idOf(column: string): string;
   /** Columns that must stay unique in another way. */
   unique: RegExp;
-  /** Columns that change otherwise; undefined: the copy has what the row has. */
+  /** Other changed columns; undefined: copied unchanged. */
   changed(table: string, column: string): string | undefined;
 }
 
@@ -21,11 +21,11 @@ export interface Filler {
   name: string;
   version: string;
   copying: Copying;
-  /** The peer's own way to load so many products into an empty database. */
+  /** Loads this many products into an empty database with the peer's own tools. */
   load(database: string, count: number): Promise<unknown>;
 }
 
-/** Answers the peer's database with so many products, which it makes if there is none. */
+/** Returns the peer's database with this many products, and creates it if missing. */
 export async function fillDatabase(postgres: PeerPostgres, filler: Filler, size: number): Promise<string> {
   const { copying, load } = filler;
   const database = databaseOf(filler, size);
@@ -40,7 +40,7 @@ export async function fillDatabase(postgres: PeerPostgres, filler: Filler, size:
   return database;
 }
 
-/** Its name tells what is in it, so that other products or another version get another database. */
+/** Contains digests of content and version, so that a change gets another database. */
 export function databaseOf({ name, version }: Pick<Filler, "name" | "version">, size: number): string {
   const sample = Array.from({ length: SAMPLE }, (_, at) => productAt((at * DIFFERENT) / SAMPLE));
   const digest = createHash("sha256")
@@ -49,9 +49,9 @@ export function databaseOf({ name, version }: Pick<Filler, "name" | "version">, 
   return `${name}_${size}_${digest.slice(0, 8)}`;
 }
 
-/** Makes every product so many times as many, with all that belongs to it: to load them would take the peers hours. */
+/** Copies every product with all its rows, since loading them would take the peers hours. */
 async function multiply(client: Client, copying: Copying, times: number): Promise<void> {
-  // Keys need no check: the copies bring both ends of each.
+  // Skips the check of foreign keys: the copies have both ends.
   await client.query("set session_replication_role = replica");
   for (const table of copying.tables) await copyRows(client, copying, table, times);
 }

@@ -5,10 +5,10 @@ import { fileURLToPath } from "node:url";
 import { type Started, start } from "../processes.ts";
 
 const LOOK_AGAIN_MS = 50;
-/** Of the folder of an installation: what was asked for, written when it was all there. */
+/** In an installation's folder: what was requested, written when it is complete. */
 const INSTALLED = "installed.json";
 
-/** No peer may tell anybody that it runs here. */
+/** Disables the peers' telemetry. */
 export const QUIETLY = {
   NODE_ENV: "production",
   NODE_NO_WARNINGS: "1",
@@ -19,13 +19,13 @@ export const QUIETLY = {
   VENDURE_DISABLE_TELEMETRY: "true",
 };
 
-/** Which versions a peer is pinned to. */
+/** The pinned version of a peer. */
 export async function versionOf(peer: string, dependency: string): Promise<string> {
   const text = await readFile(new URL(`./${peer}/package.json`, import.meta.url), "utf8");
   return (JSON.parse(text) as { dependencies: Record<string, string> }).dependencies[dependency]!;
 }
 
-/** Puts the peer's files into a folder outside of our workspace, and installs there what they pin, unless it is there. */
+/** Copies the peer's files into a folder outside of our workspace and installs their pinned packages, unless they are there. */
 export async function install(peer: string, folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   await cp(fileURLToPath(new URL(`./${peer}/`, import.meta.url)), folder, { recursive: true });
@@ -37,10 +37,10 @@ export async function install(peer: string, folder: string): Promise<void> {
   await writeFile(join(folder, INSTALLED), wanted);
 }
 
-/** Waits until a server that was just started says that it is well. */
+/** Waits until a started server is healthy. */
 export async function untilHealthy(server: Started, origin: string): Promise<void> {
   let ended: Error | undefined;
-  // No line fits: this tells only of its end.
+  // No line matches: this only reports the end of the process.
   server.waitForLine(/^\b$/).catch((error: Error) => (ended = error));
   while (!ended) {
     const reply = await fetch(`${origin}/health`).catch(() => null);

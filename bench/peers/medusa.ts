@@ -33,7 +33,7 @@ const copying: Copying = {
   },
 };
 
-/** Medusa in a folder of its own. */
+/** Medusa in its own folder. */
 export async function medusa(work: string, postgres: PeerPostgres): Promise<Peer> {
   const folder = join(work, NAME);
   const version = await versionOf(NAME, "@medusajs/medusa");
@@ -44,13 +44,13 @@ export async function medusa(work: string, postgres: PeerPostgres): Promise<Peer
     });
 
   async function load(database: string, count: number): Promise<void> {
-    // The index is declared behind the load, so that it is built once and not product by product.
+    // The index is declared after the load, so that it is built once and not per product.
     await rm(join(folder, "src"), { recursive: true });
     await run(database, {}, "db:migrate", "--skip-search").output();
     await run(database, { PRODUCTS, COUNT: String(count) }, "exec", "./seed.js").output();
     await install(NAME, folder);
     await run(database, {}, "db:migrate:search", "--execute-all-search").output();
-    // It is filled by the server, behind its start.
+    // The server fills the index after its start.
     const { server } = await serve(database);
     await postgres.in(database, untilIndexed);
     await server.end();
@@ -108,7 +108,7 @@ async function readShop(client: Client): Promise<Shop> {
   };
 }
 
-/** Less than a whole category or price leaves it out of the answer. */
+/** Selecting less than a whole category or price omits it from the answer. */
 const FIELDS = "id,title,description,handle,created_at,*variants.calculated_price,tags.value,*categories";
 
 function waysOf(shop: Shop): ApiVariant[] {

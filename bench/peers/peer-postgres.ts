@@ -18,7 +18,7 @@ export type Client = ReturnType<typeof createClient>;
 const HOST = "127.0.0.1";
 const LOOK_AGAIN_MS = 50;
 
-/** The PostgreSQL of the peers: the same programs and settings as ours, but for TCP, on which Medusa insists. */
+/** The peers' PostgreSQL: our binaries and settings, plus TCP, which Medusa requires. */
 export class PeerPostgres {
   readonly pid: number;
   readonly #port: number;
@@ -32,7 +32,7 @@ export class PeerPostgres {
     return `postgres://postgres:none@${HOST}:${this.#port}/${database}`;
   }
 
-  /** Works on a database, with as much time as it takes. */
+  /** Runs `work` on a database without timeouts. */
   async in<T>(database: string, work: (client: Client) => Promise<T>): Promise<T> {
     const client = createClient({ target: this.urlOf(database) }, { application_name: "stoa bench" });
     await client.connect();
@@ -50,7 +50,7 @@ export class PeerPostgres {
     return rowCount === 1;
   }
 
-  /** Makes a database, empty or from another one, and fills it. It has its name only once it is whole. */
+  /** Creates a database, empty or as a copy, and fills it. It gets its name when it is complete. */
   async make(
     database: string,
     from: string | null,
@@ -67,7 +67,7 @@ export class PeerPostgres {
   }
 }
 
-/** Joins the one that a killed run left, or starts it; it ends with this run. */
+/** Joins the PostgreSQL of a killed run or starts one; it ends with this run. */
 export async function startPeerPostgres(folder: string): Promise<PeerPostgres> {
   const place = await clusterPathsOf(folder);
   const left = await findPostmaster(place);

@@ -16,7 +16,7 @@ export interface Portkey {
   pid: number;
 }
 
-/** Portkey's gateway in a process of its own, from a temporary folder; null, said aloud, where npm cannot install it. */
+/** Starts Portkey's gateway from a temporary folder. Returns null with a message when npm cannot install it. */
 export async function startPortkey(): Promise<Portkey | null> {
   const folder = await mkdtemp(join(tmpdir(), "stoa-bench-portkey-"));
   atEnd(() => rm(folder, { recursive: true, force: true }));

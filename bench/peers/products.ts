@@ -1,6 +1,6 @@
 /**
- * The products that every system under comparison holds: made from their number alone, so that all hold the same. The
- * loaders of the peers import this file too, in processes of their own.
+ * The products of every compared system, generated from their number, so that all systems have the same. The peers'
+ * loaders import this file in their own processes.
  */
 
 export interface Product {
@@ -13,7 +13,7 @@ export interface Product {
   createdAt: Date;
 }
 
-/** So many are different; a larger catalogue holds copies of them under titles of their own. */
+/** The number of different products; a larger catalogue has copies with their own titles. */
 export const DIFFERENT = 10_000;
 const COPY_AGE_MS = 3_600_000;
 const FIRST_AT = Date.UTC(2026, 0, 1);
@@ -24,7 +24,7 @@ const words = (text: string) => text.split(" ");
 export const CATEGORIES = words(
   "marketing coding writing design education finance legal sales support research productivity hr health travel gaming music video data seo social",
 );
-/** Up to four of them describe a product: each stands in about a tenth of the texts. */
+/** A product has up to four of them; each is in about a tenth of the texts. */
 export const TAGS = words(
   "email blog summary translation chatbot sql python typescript react logo branding resume contract invoice budget forecast lesson quiz story poem podcast script ads keywords outline review testing debugging refactor analytics dashboard survey persona pitch slides newsletter tweet thread caption recipe",
 );
@@ -40,7 +40,7 @@ const TALK = words(
 const SYLLABLES = [..."bdfgklmnprtvz"].flatMap((consonant) => [..."aou"].map((vowel) => consonant + vowel));
 const MAKERS = 2_000;
 
-/** A name of six letters: each stands in the texts of five among ten thousand products. */
+/** A name of six letters, in the texts of five of ten thousand products. */
 export function makerAt(at: number): string {
   const place = (at % MAKERS) * 29;
   const count = SYLLABLES.length;
@@ -61,7 +61,6 @@ function randomOf(seed: number): () => number {
 
 const capital = (text: string) => text[0]!.toUpperCase() + text.slice(1);
 
-/** One of the different ones. */
 function originalAt(at: number): Product {
   const random = randomOf(at + 1);
   const pick = (from: string[]) => from[Math.floor(random() * from.length)]!;
@@ -74,13 +73,13 @@ function originalAt(at: number): Product {
     description: `${capital(talk)}. Best for ${tags.join(", ")}. Made by ${makerAt(at)}.`,
     category,
     tags,
-    // $1.99 to $99.99, most of them cheap.
+    // $1.99 to $99.99, most of them low.
     priceMinor: 199 + Math.floor(random() ** 2 * 9_800),
     createdAt: new Date(FIRST_AT + at * MINUTE_MS),
   };
 }
 
-/** Copies are made as multiply.ts makes them in the peers' databases. */
+/** Copies equal those of filling.ts in the peers' databases. */
 export function productAt(at: number): Product {
   const original = originalAt(at % DIFFERENT);
   const copy = Math.floor(at / DIFFERENT);

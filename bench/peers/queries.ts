@@ -5,7 +5,7 @@ export type Request = Lane[number];
 
 export const PAGE_SIZE = 20;
 
-/** How one way into a system puts each question. What it cannot do is left out. */
+/** The requests of one API for each query. Unsupported queries are missing. */
 export interface Queries {
   newest(page: number): Request;
   inCategory(category: string, page: number): Request;
@@ -18,7 +18,7 @@ export interface Queries {
 
 export interface Case {
   name: string;
-  /** The questions of this case in the words of a system, to be asked in turn; none where it cannot be asked. */
+  /** The case's requests for a system, to be sent in turn; empty if unsupported. */
   requestsOf(asks: Partial<Queries>): (() => Request)[];
 }
 

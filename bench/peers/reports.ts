@@ -9,7 +9,7 @@ const middle = ({ rounds }: Result, which: keyof Measured) => median(rounds.map(
 const few = (value: number) => (value < 10 ? value.toPrecision(2) : value.toFixed(0));
 const resultOf = (results: Result[], way: string) => results.find((result) => result.way === way);
 
-/** How many times as fast ours was: the median of each round's own ratio. */
+/** Our speed relative to a peer's: the median of the ratios of each pass. */
 function times(ours: Result | undefined, other: Result): string {
   if (!ours) return "";
   const ratios = ours.rounds.map(({ perSecond }, round) => perSecond / other.rounds[round]!.perSecond);
@@ -21,7 +21,7 @@ const waysOf = (cases: CaseResult[]) => [
 ];
 const inThousands = (size: number) => size.toLocaleString("en");
 
-/** Requests per second of all; beside a peer, how many times as fast ours was without its memory of answers. */
+/** Requests per second of all systems, and our relative speed without our cache. */
 export function shortReport(cases: CaseResult[]): Report {
   const ways = waysOf(cases);
   const cellOf = (results: Result[], way: string) => {
@@ -43,7 +43,7 @@ export function shortReport(cases: CaseResult[]): Report {
   };
 }
 
-/** Of fewer than a hundred answers there is none. */
+/** Below a hundred answers there is no 99th percentile. */
 const hundredth = (result: Result) => (middle(result, "requests") < 100 ? "–" : ms(middle(result, "p99")));
 
 export function wholeReport(cases: CaseResult[]): Report {

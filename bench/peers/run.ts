@@ -1,6 +1,6 @@
 /**
- * Compares Stoa with Medusa and Vendure: the same products, the same questions, one session. Writes a table into
- * bench/README.md and the whole of it into README.md beside this file.
+ * Compares Stoa with Medusa and Vendure: the same products and queries in one session. Writes a summary into
+ * bench/README.md and the whole table into README.md of this folder.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -24,11 +24,11 @@ const ROUNDS = 3;
 const OWN_README = new URL("./README.md", import.meta.url);
 
 interface Options {
-  /** Where the peers are installed and keep their databases, for this run and the next. */
+  /** The folder for installations and databases of the peers, reused by later runs. */
   work: string;
   sizes: number[];
   rounds: number;
-  /** To install and load, and measure nothing. */
+  /** Installs and loads without measuring. */
   prepareOnly: boolean;
 }
 

@@ -13,7 +13,7 @@ interface Seller {
   name: string;
 }
 
-/** Fills an empty shop with the products of every peer; answers their ids. */
+/** Fills an empty shop with the products of the comparison and returns their ids. */
 export async function fillStoa(ctx: Context, connection: Connection, size: number): Promise<string[]> {
   await openCategories(ctx);
   const sellers = await openShops(ctx);
@@ -22,7 +22,7 @@ export async function fillStoa(ctx: Context, connection: Connection, size: numbe
   return products.map(({ id }) => id);
 }
 
-/** Those of the products, side by side: no peer looks below a category. */
+/** Creates flat categories, since the peers ignore subcategories. */
 async function openCategories(ctx: Context): Promise<void> {
   await ctx.pool.query("update categories set parent = null");
   await ctx.pool.query(
@@ -42,7 +42,7 @@ const openShops = (ctx: Context): Promise<Seller[]> =>
     }),
   );
 
-/** Sales fall off with the place on the shelf, as they do in shops; the peers keep none with a product. */
+/** Sales fall with the position, as in real shops; the peers store no sales. */
 function madeAt(at: number, size: number, seller: Seller): MadeProduct {
   const { createdAt, ...product } = productAt(at);
   const purchases = Math.floor(2_000 / (1 + ((at * 7_919) % size)));

@@ -15,10 +15,10 @@ import { fillStoa } from "./stoa-fill.ts";
 import type { CheckedPage, Running } from "./system.ts";
 
 const AMPLE = [{ requests: 1_000_000_000, seconds: 86_400 }];
-/** The limiter works as ever, and refuses nothing. */
+/** The rate limiter runs and refuses nothing. */
 const WITHOUT_LIMITS = { plans: { enterprise: { quotas: AMPLE } } };
 
-/** Our service as it is started by its users, on its own PostgreSQL in a new folder, filled by what this version writes. */
+/** Our service as users start it, with its own PostgreSQL in a new folder. */
 export async function startStoa(work: string, size: number): Promise<Running> {
   await mkdir(work, { recursive: true });
   const dataDir = await mkdtemp(join(work, "stoa-"));
@@ -43,7 +43,7 @@ export async function startStoa(work: string, size: number): Promise<Running> {
 }
 
 interface Shop {
-  /** An API key, whose permission, limits and views are reckoned as ever. */
+  /** An API key with permissions, rate limits and views. */
   key: string;
   products: string[];
 }
@@ -68,7 +68,7 @@ async function reader(ctx: Context): Promise<string> {
   return key;
 }
 
-/** The database runs already, so that the service joins it and finds a shop which is filled. */
+/** The database runs already, so the service joins it and finds a filled shop. */
 async function startService(dataDir: string) {
   const plansFile = join(dataDir, "plans.json");
   await writeFile(plansFile, JSON.stringify(WITHOUT_LIMITS));
@@ -84,11 +84,11 @@ async function startService(dataDir: string) {
   return { origin: origin!, pid: service.pid, end: service.end };
 }
 
-/** Cents that are added to a price bound. */
+/** Cents to add to a price bound. */
 type Cents = () => number;
 const asBefore: Cents = () => 0;
 
-/** With other cents each time no question is like one before, so that no answer can come from memory. */
+/** Makes each query unique by other cents, so that no cache can answer. */
 function neverTwice(): Cents {
   let asked = 0;
   return () => ++asked;
@@ -96,7 +96,7 @@ function neverTwice(): Cents {
 
 const withoutDetail = ({ detail: _, ...lists }: Queries): Partial<Queries> => lists;
 
-/** Dearer than everything: such a bound leaves the answer as it is. */
+/** Above all prices: such a bound does not change the answer. */
 const ABOVE_ALL = 1_000;
 
 function asksOf({ key, products }: Shop, cents: Cents): Queries {

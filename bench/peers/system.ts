@@ -1,29 +1,29 @@
 import type { Queries } from "./queries.ts";
 
-/** A product as an answer shows it. */
+/** A product as shown in an answer. */
 export interface SeenProduct {
   title: string;
   description: string;
   priceMinor: number;
-  /** Its category and its tags; null where the answer has only ids of them. */
+  /** Its category and tags; null: the answer has only their ids. */
   labels: string[] | null;
 }
 
 export interface CheckedPage {
   products: SeenProduct[];
-  /** How many there are on all pages; null where the answer does not say. */
+  /** The total of all pages; null: not in the answer. */
   found: number | null;
 }
 
-/** One way into a system: Medusa has two, its store's lists and its Search Module. */
+/** One API of a system: Medusa has two, its store's lists and its Search Module. */
 export interface ApiVariant {
   name: string;
   asks: Partial<Queries>;
-  /** Throws when the answer is a refusal. */
+  /** Throws when the answer is an error. */
   look(answer: string): CheckedPage;
 }
 
-/** A system that runs, in one process of its own beside its PostgreSQL. */
+/** A running system: one process, and its PostgreSQL. */
 export interface Running {
   origin: string;
   pid: number;
@@ -32,7 +32,6 @@ export interface Running {
   end(): Promise<void>;
 }
 
-/** A way in, with what stands behind it. */
 export interface Target extends ApiVariant {
   server: Running;
 }
@@ -40,7 +39,7 @@ export interface Target extends ApiVariant {
 export interface Peer {
   name: string;
   version: string;
-  /** Installs it and fills a database with so many products; what is there already stays. */
+  /** Installs the system and fills a database with this many products, if missing. */
   prepare(size: number): Promise<void>;
   start(size: number): Promise<Running>;
 }

@@ -11,7 +11,7 @@ import type { CheckedPage, Peer, Running, SeenProduct } from "./system.ts";
 
 const NAME = "vendure";
 const PRODUCTS = new URL("./products.ts", import.meta.url).href;
-/** Above every id of an original. */
+/** Above all ids of originals. */
 const ID_STEP = 1_000_000;
 
 const copying: Copying = {
@@ -31,7 +31,7 @@ const copying: Copying = {
   },
 };
 
-/** Vendure in a folder of its own. */
+/** Vendure in its own folder. */
 export async function vendure(work: string, postgres: PeerPostgres): Promise<Peer> {
   const folder = join(work, NAME);
   const version = await versionOf(NAME, "@vendure/core");
@@ -67,10 +67,10 @@ export async function vendure(work: string, postgres: PeerPostgres): Promise<Pee
 const FOUND =
   "totalItems items{productId productName slug description currencyCode priceWithTax{... on SinglePrice{value} ... on PriceRange{min max}} facetValueIds collectionIds}";
 const VARIANT = "id name priceWithTax currencyCode";
-/** Facet values are its tags; the category is one of them. */
+/** Facet values are its tags; one of them is the category. */
 const PRODUCT = "id name slug description createdAt facetValues{name}";
 
-/** Its search has no price range: variants of a collection do. */
+/** Its search has no price range; variants of a collection have one. */
 function asksOf(size: number): Queries {
   const headers = { "content-type": "application/json" };
   const ask = (query: string): Request => ({
@@ -128,7 +128,7 @@ const seen = ({ name, description, facetValues }: Named, { priceWithTax }: Price
   ...{ title: name, description, priceMinor: priceWithTax, labels: facetValues.map((value) => value.name) },
 });
 
-/** GraphQL refuses with status 200. */
+/** GraphQL reports errors with status 200. */
 function look(answer: string): CheckedPage {
   const { errors, data } = JSON.parse(answer) as Answer;
   if (errors) throw new Error(answer);

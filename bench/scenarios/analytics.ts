@@ -17,7 +17,7 @@ import { startService, WITHOUT_LIMITS, withBase } from "../shop.ts";
 const WARM_UP = 5;
 const REQUESTS = 100;
 const MOVEMENTS = 10_000;
-/** Between two of them: each has a quarter of an hour of its own, so that none shares the work of another. */
+/** The time between two sales: a quarter of an hour, so that no two share a sum. */
 const SPREAD_MS = 900_000;
 const DAY_MS = 86_400_000;
 const MONTH = 30;
@@ -28,15 +28,15 @@ const AIM_CUSTOMERS_MS = 500;
 interface Question {
   name: string;
   path: string;
-  /** How many days back it asks. */
+  /** The length of the range. */
   days: number;
   more?: string;
-  /** Of the seller's product that sells the most. */
+  /** For the seller's best-selling product. */
   ofProduct?: true;
   aimMs?: number;
 }
 
-/** Sellers' numbers of a month and of five years, in a market that sold for five years. */
+/** Analytics of a month and of five years, in a market with five years of sales. */
 export async function measureAnalytics(options: Options): Promise<Report> {
   const { orders, profile } = options;
   const { dataDir, note } = await filledDataFolder(options, `orders-${orders}`, MAKERS, (dataDir) =>
@@ -64,7 +64,7 @@ export async function measureAnalytics(options: Options): Promise<Report> {
 
 const MAKERS = ["ledger-data.ts", "sales.ts"].map((name) => new URL(`../${name}`, import.meta.url));
 
-/** The orders, their ledger entries and the sums of them. */
+/** Orders, ledger entries and rolled-up sums. */
 async function fill(dataDir: string, orders: number): Promise<string> {
   const filled = await fillDatabase(dataDir, soldMarket(orders));
   const [rebuilt] = await secondsOf(1, () => rebuild(dataDir));
@@ -79,7 +79,7 @@ const rebuild = (dataDir: string) =>
 interface Seller {
   id: string;
   key: string;
-  /** As clients name it. */
+  /** The public id. */
   product: string;
 }
 
@@ -110,7 +110,7 @@ async function uuidOf({ pool }: Context, expression: string): Promise<string> {
   return rows[0]!.id;
 }
 
-/** Milliseconds for each of some sales that never were: spread over a seller's day, they fold into as many sums as sales do. */
+/** Milliseconds per simulated sale, spread over a seller's day, so that they roll up into as many sums as real sales. */
 async function costOf(ctx: Context, sellerId: string, productId: string) {
   const sold: SoldOrder = { sellerId, productId, referrerId: null, currency: "USD", discountMinor: 0n };
   const entries = [{ account: "seller" as const, ownerId: sellerId, amountMinor: 900n }];
@@ -182,7 +182,7 @@ async function rowOf(origin: string, question: Question, sellers: Seller[]): Pro
   return [question.name, judged[0]!, ms(large.p99), judged[1]!, judged[2]!, ms(small.p50), ms(small.p99)];
 }
 
-/** Each request ends on another day, so that no answer and no plan is remembered for it. */
+/** Each request ends on another day, so that neither answers nor plans are cached. */
 async function timesOf(
   origin: string,
   { path, days, more = "", ofProduct }: Question,

@@ -11,26 +11,26 @@ const ROUNDS = 6;
 const WARM_UP_SECONDS = 2;
 const SECONDS = 3;
 const CONNECTIONS = 16;
-/** Little work and no writing, so that asking who it is shows beside it. */
+/** Cheap and read-only, so that the cost of authentication is visible. */
 const pathIn = ({ products }: Shop) => `/v1/products/${products[0]}/reviews`;
-/** As many as the service lets hash at once. */
+/** The service's limit of parallel hashes. */
 const HASHES_AT_ONCE = 2;
 
-/** A row of the table, and the row that it is compared with. */
+/** A row of the table, and the row to compare it with. */
 interface Kind {
   name: string;
   beside: Kind | null;
   measure(seconds: number): Promise<Measured>;
 }
 
-/** One request under each kind of credential, and signing in beside the hash that it waits for; in turn, a few seconds each. */
+/** The same request with each kind of credential, and sign-in compared with its hash, in turns of a few seconds. */
 export async function measureAuthenticate(options: Options): Promise<Report> {
   const shop = await openShop(options);
   const kinds = kindsOf(shop);
   const results = new Map<Kind, Measured[]>(kinds.map((kind) => [kind, []]));
   for (const kind of kinds) await kind.measure(WARM_UP_SECONDS);
   for (let round = 0; round < ROUNDS; round++) {
-    // To and fro, so that nobody always comes after the same one.
+    // Alternates the order, so that no kind always follows the same one.
     for (const kind of round % 2 ? kinds.toReversed() : kinds)
       results.get(kind)!.push(await kind.measure(SECONDS));
   }

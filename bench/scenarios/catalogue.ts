@@ -19,7 +19,7 @@ interface OfSize {
   perSecond: Record<string, number>;
 }
 
-/** The catalogue at several sizes: each kind of question, what it takes, how soon a change shows, how fast it grows. */
+/** The catalogue at several sizes: the cost of each kind of query, the delay of changes, and the speed of publishing. */
 export async function measureCatalogue(options: Options): Promise<Report> {
   const sizes: OfSize[] = [];
   for (const size of options.sizes) sizes.push(await measureSize(options, size));

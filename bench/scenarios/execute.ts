@@ -24,7 +24,7 @@ interface Case extends Load {
   aim: { p50: number; p99: number } | null;
 }
 
-/** As long as a quick model takes. With a provider that answers at once, so many at a time only show what is computed. */
+/** The duration of a fast model. With a provider that answers at once, parallel calls would only show CPU time. */
 const MODELS_TAKE_MS = 1_000;
 const slowly = (atOnce: number, amount: number): Case => ({
   name: `${atOnce} at a time, of a provider that takes 1 s`,
@@ -48,7 +48,7 @@ const CASES: Case[] = [
   },
 ];
 
-/** Runs of a bought prompt beside direct calls of the same provider, and beside Portkey's gateway, in turn. */
+/** Runs of a bought prompt, compared in turns with direct calls of the provider and with Portkey's gateway. */
 export async function measureExecute(options: Options): Promise<Report> {
   const shop = await openShop(options);
   const [providerUrl] = await startScript(new URL("../provider.ts", import.meta.url), []).waitForLine(
@@ -67,7 +67,7 @@ export async function measureExecute(options: Options): Promise<Report> {
   return reportOf(ways, measured);
 }
 
-/** What a way did in each round; a round has the ways in their order. */
+/** The results of each path, in order. */
 type Round = (Quantiles & { perSecond: number; cpuMs: number })[];
 
 async function roundsOf(ways: CallPath[], load: Load): Promise<Round[]> {

@@ -18,10 +18,10 @@ const kinds: [what: string, expression: string][] = [
   ["200 items, mapped and joined", "steps.outline.output.parts.map(p, p + '.').join('\\n')"],
   ["100 KB of text, split and counted", "size(input.long.split(' '))"],
 ];
-/** What nothing but the end of its thread stops. */
+/** Only ending its thread stops it. */
 const hostile = "[1, 2, 3, 4, 5, 6].exists(x, input.matches('(a+)+$'))";
 
-/** What an expression of a workflow costs, from the question to its answer, and what a bad neighbour changes about that. */
+/** The cost of a workflow's expression, alone and beside a hostile one. */
 export async function measureExpressions(_options: Options): Promise<Report> {
   const evaluator = new Evaluator();
   const beginning = performance.now();

@@ -14,11 +14,11 @@ import { median, quantilesOf } from "../quantile.ts";
 import { comparedWithAim, ms, type Report } from "../report.ts";
 import { withBase } from "../shop.ts";
 
-/** Four entries each, and what comes of refunds and payouts: a million entries. */
+/** Four entries each, plus refunds and payouts: a million entries. */
 const SALES = 240_000;
 const SELLERS = 2_000;
 const BUYERS = 1_000;
-/** Of all sales, those of one seller; nobody buys a product twice, so that it has many. */
+/** Sales of one seller, who has many products, since a buyer buys a product once. */
 const OF_ONE = 100_000;
 const MORE_PRODUCTS = OF_ONE / BUYERS + 1;
 const REFUNDED_EVERY = 20;
@@ -96,7 +96,7 @@ const people = [
      from generate_series(1, ${SELLERS + MORE_PRODUCTS}) n`,
 ];
 
-/** A tenth for the platform, 30 cents for the provider; each matures two weeks after it. */
+/** A tenth for the platform, 30 cents for the provider; each sale matures after two weeks. */
 const sales = [
   `insert into orders (id, buyer_id, seller_id, product_id, buyer_name, buyer_email, seller_name, product_title, product_type,
                        product_version, status, subtotal_minor, total_minor, fee_minor, seller_minor, fee_basis_points,
@@ -162,7 +162,7 @@ async function mustBeRight(pool: pg.Pool) {
   return verdict;
 }
 
-/** A proof that finds nothing may be one that looks at nothing. */
+/** Proves that the verification finds an error. */
 async function mustBeFound(pool: pg.Pool): Promise<void> {
   const client = await pool.connect();
   await client.query("set session_replication_role = replica");

@@ -23,14 +23,14 @@ const threeWindows = wide(builtInPlans.plans.pro.quotas);
 const oneWindow = wide(builtInPlans.plans.free.quotas);
 const full: Quota[] = builtInPlans.plans.pro.quotas.map(({ seconds }) => ({ seconds, requests: 1 }));
 
-/** What is measured, and how often a round does it. */
+/** The measured operation, and its repetitions. */
 interface Subject {
   name: string;
   times: number;
   run(turn: number): Promise<unknown>;
 }
 
-/** What the limiter adds to a request, by where it counts. */
+/** The cost of the rate limiter per request, by its store. */
 export async function measureLimits(_options: Options): Promise<Report> {
   const subjects = [
     ...subjectsOf("memory", new MemoryCounters(now), TAKES.memory),

@@ -14,23 +14,23 @@ const WARM_UP_SECONDS = 2;
 const LIST_SECONDS = 4;
 const OTHER_SECONDS = 2;
 const CONNECTIONS = 16;
-/** More than a buyer can buy in a round. */
+/** More than a buyer can buy in one pass. */
 const PURCHASES_PER_ROUND = 600;
 const LIST = "/v1/products?limit=20";
 const AIM_OF_BARE = 0.35;
 const AIM_WITHOUT_LOG = 0.5;
 
-/** A kind of request; `lanes` makes those of one round. */
+/** A kind of request; `lanes` returns those of one pass. */
 interface Kind {
   name: string;
   target: Target;
   seconds: number;
-  /** The least share of the bare server's requests per second that is good enough. */
+  /** The minimum share of the bare server's requests per second. */
   aim?: number;
   lanes(round: number): Lane[];
 }
 
-/** The catalogue under load beside a bare `node:http` that returns the same bytes, a few seconds each in turn. */
+/** The catalogue under load, compared with a bare `node:http` with the same bytes, in turns of a few seconds. */
 export async function measureList(options: Options): Promise<Report> {
   const shop = await openShop(options);
   const { bytes, etag } = await listOnce(shop);
@@ -54,7 +54,7 @@ async function listOnce({ origin, reader }: Shop): Promise<{ bytes: Buffer; etag
   return { bytes: Buffer.from(await reply.arrayBuffer()), etag: reply.headers.get("etag")! };
 }
 
-/** The same service without a log line for each request. */
+/** The same service without access log. */
 const quietNode = async (shop: Shop): Promise<Target> => ({
   ...(await shop.startNode({ STOA_LOG_LEVEL: "warn" })),
   backends: shop.backends,
@@ -71,7 +71,7 @@ async function startBare(bytes: Buffer): Promise<Target> {
   return { origin, pid, backends: async () => [] };
 }
 
-/** One list, asked for again and again: the database is asked once in four seconds. */
+/** One list, requested repeatedly: one database query in four seconds. */
 function hotKinds(shop: Shop, quiet: Target, etag: string): Kind[] {
   const key = { authorization: `Bearer ${shop.reader}` };
   const hot = (name: string, headers: Record<string, string>, more: Partial<Kind> = {}): Kind => ({
@@ -104,11 +104,11 @@ const gets = ({ reader }: Shop, paths: string[]): Lane =>
 
 const pathOf = (product: string) => `/v1/products/${product}`;
 
-/** The products, dealt out to the connections. */
+/** Deals the products out to the connections. */
 const dealt = (products: string[]): string[][] =>
   Array.from({ length: CONNECTIONS }, (_, lane) => products.filter((_, at) => at % CONNECTIONS === lane));
 
-/** Nobody buys a product twice, and no two at once buy the same: every request succeeds. */
+/** Each buyer buys each product once, and no two parallel requests buy the same: every request succeeds. */
 function purchases({ products, buyers }: Shop, round: number): Lane[] {
   const hands = dealt(products);
   return buyers.map((key, buyer) => {

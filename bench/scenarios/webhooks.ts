@@ -24,7 +24,7 @@ const BACKLOG = 10_000;
 const ROUNDS = 3;
 const STEADY_PER_SECOND = 200;
 const STEADY_SECONDS = 20;
-/** After a load the database tidies up for a while. */
+/** After a load, the database runs maintenance for a while. */
 const SETTLE_MS = 5_000;
 const IDLE_SECONDS = 10;
 const ENDPOINTS = 5_000;
@@ -36,7 +36,7 @@ const AIMS = { perSecond: 1_000, p95: 100, p99: 500, claimMs: 10 };
 const LOOK_EVERY_MS = 20;
 const GIVE_UP_MS = 120_000;
 
-/** From a committed event to the receiver's answer, by whole services as workers. */
+/** From a committed event to the receiver's answer, with whole services as workers. */
 export async function measureWebhooks(_options: Options): Promise<Report> {
   const dataDir = await mkdtemp(join(tmpdir(), "stoa-bench-webhooks-"));
   atEnd(() => rm(dataDir, { recursive: true, force: true }));
@@ -63,7 +63,7 @@ export async function measureWebhooks(_options: Options): Promise<Report> {
 interface Market {
   ctx: Context;
   url: string;
-  /** With an endpoint each. */
+  /** Each with an endpoint. */
   accounts: string[];
 }
 
@@ -102,7 +102,7 @@ const review = (userId: string) => ({
   },
 });
 
-/** Commits so many events at once; answers the moment. */
+/** Commits this many events at once. Returns the time of the commit. */
 async function happen({ ctx, accounts }: Market, count: number): Promise<number> {
   await ctx.db.transaction().execute(async (tx) => {
     for (let n = 0; n < count; n++) {
@@ -113,7 +113,7 @@ async function happen({ ctx, accounts }: Market, count: number): Promise<number>
   return performance.timeOrigin + performance.now();
 }
 
-/** When what came in, by event, as soon as it is all there. */
+/** Arrival times by event, when all have arrived. */
 async function arrivalsOf({ url }: Market, count: number): Promise<Map<string, number>> {
   const arrivals = new Map<string, number>();
   const begun = performance.now();
@@ -127,7 +127,7 @@ async function arrivalsOf({ url }: Market, count: number): Promise<Map<string, n
   return arrivals;
 }
 
-/** Deliveries a second, from the commit of all to the arrival of the last. */
+/** Deliveries per second, from the commit to the last arrival. */
 async function drain(market: Market): Promise<number> {
   const committed = await happen(market, BACKLOG);
   const arrivals = await arrivalsOf(market, BACKLOG);
@@ -140,7 +140,7 @@ async function drains(market: Market): Promise<number[]> {
   return rates;
 }
 
-/** Milliseconds from each event's commit to its acknowledgement, at a steady rate. */
+/** Milliseconds from each event's commit to its answer, at a steady rate. */
 async function steadily(market: Market): Promise<Quantiles> {
   const { ctx, accounts } = market;
   const committed = new Map<string, number>();
@@ -162,7 +162,7 @@ async function steadily(market: Market): Promise<Quantiles> {
   return quantilesOf([...arrivals].map(([id, at]) => at - committed.get(id)!));
 }
 
-/** The same for the others, while an endpoint that never answers has thousands due. */
+/** The same for other endpoints, beside one that never answers and has thousands due. */
 async function besideOneThatHangs(market: Market): Promise<Quantiles> {
   const hanging = await openAccount(market.ctx, `${market.url}/hangs`);
   await happen({ ...market, accounts: [hanging.userId] }, HANGING);
@@ -173,7 +173,7 @@ async function besideOneThatHangs(market: Market): Promise<Quantiles> {
   return delays;
 }
 
-/** Milliseconds of computing a second, of a worker with nothing to do and of the database for it. */
+/** CPU milliseconds per second of an idle worker, and of the database for it. */
 async function idleOf(ctx: Context, { pid }: Node): Promise<{ node: number; database: number }> {
   const { rows } = await ctx.pool.query<{ pid: number }>("select pg_backend_pid() as pid");
   const postgres = parentOf(rows[0]!.pid);
@@ -186,7 +186,7 @@ async function idleOf(ctx: Context, { pid }: Node): Promise<{ node: number; data
   };
 }
 
-/** Milliseconds of handing out what is due, beside many who wait. */
+/** Milliseconds for claiming due deliveries, among many idle queues. */
 async function claims(ctx: Context): Promise<Quantiles> {
   await fillLanes(ctx);
   const times: number[] = [];
@@ -210,7 +210,7 @@ async function fillLanes({ pool }: Context): Promise<void> {
   for (const statement of [
     `insert into webhook_endpoints (id, user_id, url, description, signature_content, signature_prefix, created_at, updated_at)
      select ${id("endpoint", "n")}, '${owner}', 'https://hooks.example', '', 'body', false, now(), now() from generate_series(1, ${ENDPOINTS}) n`,
-    // Of an account each, as five thousand endpoints would be.
+    // One account each, as five thousand endpoints would have.
     `insert into webhook_queues (endpoint_id, user_id, next_due) select id, id, now() + interval '1 hour' from webhook_endpoints`,
     `insert into events (id, type, body, seq, created_at)
      select ${id("event", "n")}, 'review.created', '{}', n, now() from generate_series(1, ${FUTURE_RETRIES}) n`,
@@ -222,7 +222,7 @@ async function fillLanes({ pool }: Context): Promise<void> {
     await pool.query(statement);
 }
 
-/** One delivery each of some endpoints; what was handed out before is put back. */
+/** Makes one delivery due for some endpoints, and releases earlier claims. */
 async function makeDue({ pool }: Context): Promise<void> {
   const { rows } = await pool.query<{ id: string }>(
     `update webhook_deliveries set due_at = now() - interval '1 second', lease_token = null, lease_until = null

@@ -25,7 +25,7 @@ const TAKEOVERS = 3;
 const AIMS = { engineMs: 15, takeoverMs: 11_000 };
 const MODEL = "bench-model";
 
-/** Runs of three calls, one after the other and many at once, and what a killed worker leaves to another. */
+/** Runs of three calls, one at a time and in parallel, and the takeover from a killed worker. */
 export async function measureWorkflows(_options: Options): Promise<Report> {
   const dataDir = await mkdtemp(join(tmpdir(), "stoa-bench-workflows-"));
   atEnd(() => rm(dataDir, { recursive: true, force: true }));
@@ -64,7 +64,7 @@ const stepOf = (id: string, at: number) => ({
   messages: [{ role: "user", content: `A prompt of about the length that prompts have, for step ${id}.` }],
 });
 
-/** Three calls, each after the one before; answers how to begin a run and hear its end. */
+/** Three calls in sequence. Returns a function that runs it to its end. */
 async function openWorkflow({ client, origin, key }: Buyer, baseUrl: string): Promise<() => Promise<string>> {
   const definition = {
     format: "workflow/1",
@@ -92,7 +92,7 @@ async function mustComplete(run: () => Promise<string>): Promise<void> {
   if (status !== "completed") throw new Error(`a run was ${status}`);
 }
 
-/** Whole runs, and what is left of them without the same calls made directly, in turn. */
+/** Whole runs, and the difference to the same direct calls, in turn. */
 async function oneByOne(buyer: Buyer, providerUrl: string): Promise<{ whole: Quantiles; engine: Quantiles }> {
   const run = await openWorkflow(buyer, providerUrl);
   const direct = clientOf(providerUrl, GOOD_KEY);
@@ -122,7 +122,7 @@ async function manyAtOnce(buyer: Buyer, providerUrl: string): Promise<number> {
   return TOGETHER / ((performance.now() - begun) / 1000);
 }
 
-/** From the kill of the worker that had made a call to the same call of another worker. */
+/** From the kill of a worker to another worker's repeat of its call. */
 async function takeOvers(
   key: string,
   startNode: (roles: string) => ReturnType<typeof startService>,

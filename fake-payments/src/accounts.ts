@@ -15,7 +15,7 @@ import { payoutAccounts } from "./methods.ts";
 
 const AccountRequest = z.strictObject({ ownerId: z.string() });
 
-/** Where sellers are paid: the named accounts of everybody, and those that they set up on a page of ours. */
+/** Payout accounts: the shared test accounts, and those that sellers set up on our page. */
 export const accountEndpoints: Endpoint[] = [
   ["POST", /^\/v1\/accounts$/, makeAccount],
   ["GET", /^\/v1\/accounts$/, findAccount],
@@ -23,10 +23,10 @@ export const accountEndpoints: Endpoint[] = [
   ["POST", /^\/onboarding\/([^/]+)$/, finish],
 ];
 
-/** Unguessable: the page of the account asks for no sign-in. */
+/** Unguessable, since the account's page needs no sign-in. */
 const newAccountId = () => `acct_test_${randomBytes(16).toString("hex")}`;
 
-/** One for each owner, however often it is asked for. */
+/** One account per owner, also on a repeat. */
 async function makeAccount(call: Call): Promise<Reply> {
   const { provider, request } = call;
   const read = await readKeyed(request, AccountRequest);
@@ -54,7 +54,7 @@ async function showOnboardingPage({ provider, id }: Call): Promise<Reply> {
   return account ? page(200, onboardingPage(account)) : page(404, notFoundPage());
 }
 
-/** The seller has told everything that a real provider would ask them: the page is shown anew. */
+/** Completes the onboarding and redirects to the page. */
 async function finish({ provider, id }: Call): Promise<Reply> {
   if (!(await provider.store.enableAccount(id))) return page(404, notFoundPage());
   return redirect(provider.pageUrl(`/onboarding/${id}`).pathname);

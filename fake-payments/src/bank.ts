@@ -6,7 +6,7 @@ const FAILED = { state: "failed", failureCode: "declined_by_bank" } as const;
 
 type Decision = (call: Call) => Promise<unknown>;
 
-/** The buttons of the page, by what they decide on. */
+/** The buttons by the decided object. */
 const decisions: Record<string, Record<string, Decision>> = {
   disputes: {
     won: ({ provider, id }) => endDispute(provider, id, "won"),
@@ -22,7 +22,7 @@ const decisions: Record<string, Record<string, Decision>> = {
   },
 };
 
-/** A page on which whoever tests decides in the place of a bank. */
+/** A page on which a tester decides in place of a bank. */
 export const bankEndpoints: Endpoint[] = [
   ["GET", /^\/$/, showBankPage],
   ...Object.entries(decisions).map(

@@ -41,7 +41,7 @@ export const chargeEndpoints: Endpoint[] = [
   ["POST", /^\/authorize\/([^/]+)$/, decide],
 ];
 
-/** Makes the charge that the key stands for, or finds it made: a repeat never charges again. */
+/** Creates the charge of an idempotency key or returns the existing one. */
 async function makeCharge(call: Call): Promise<Reply> {
   const { provider, request } = call;
   const read = await readKeyed(request, ChargeRequest);
@@ -63,7 +63,7 @@ async function makeCharge(call: Call): Promise<Reply> {
   return kept.id === wished.id ? afterNewCharge(call, kept, method, reply) : reply;
 }
 
-/** What a method does beside its charge, which is made by now. */
+/** The method's further effects after a new charge. */
 async function afterNewCharge({ provider }: Call, charge: Charge, method: FakeMethod, reply: Reply) {
   const { webhooks, store } = provider;
   if (method.answers === "never") return new Promise<never>(() => {});
@@ -97,7 +97,7 @@ async function findCharge(call: Call): Promise<Reply> {
   return chargeReply(call, await call.provider.store.findByOrder(orderId));
 }
 
-/** Answers 200 with the charge as it then stands, also when it had ended before: the caller reads its state. */
+/** Returns 200 with the charge, also when it had ended before: the caller reads its state. */
 async function endCharge(call: Call, ending: Ending): Promise<Reply> {
   return chargeReply(call, await end(call, ending));
 }
@@ -108,7 +108,7 @@ async function end({ provider, id }: Call, ending: Ending): Promise<Charge | nul
   return charge;
 }
 
-/** A method by its name or id, as a customer's own. */
+/** By name, or by the id of a customer's own method. */
 async function findMethod({ url }: Call): Promise<Reply> {
   const customerId = url.searchParams.get("customer") ?? "";
   const method = findFakeMethod(url.searchParams.get("token") ?? "", customerId);
@@ -122,7 +122,7 @@ async function showAuthorizePage({ provider, id }: Call): Promise<Reply> {
   return charge ? page(200, authorizePage(charge)) : page(404, notFoundPage());
 }
 
-/** The buyer pressed a button: the charge ends, and the page is shown anew. */
+/** Ends the charge and redirects to the page. */
 async function decide(call: Call): Promise<Reply> {
   const ending = endingByButton.get(new URLSearchParams(await readText(call.request)).get("decision"));
   if (!ending) return page(400, notFoundPage());

@@ -11,7 +11,7 @@ const ENTITIES: Record<string, string> = {
 
 const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
 
-/** As "12.50 USD", with as many decimals as ISO 4217 gives the currency. */
+/** For example "12.50 USD", with the decimals of ISO 4217. */
 function formatMoney(minor: bigint, currency: string): string {
   const { maximumFractionDigits: decimals = 2 } = new Intl.NumberFormat("en", {
     style: "currency",
@@ -22,7 +22,7 @@ function formatMoney(minor: bigint, currency: string): string {
   return `${whole}${decimals > 0 ? `.${digits.slice(-decimals)}` : ""} ${currency}`;
 }
 
-/** The title and the text in the place of the buttons, once the charge has ended. */
+/** Title and text after the charge has ended, instead of the buttons. */
 const endings: Record<Exclude<ChargeState, "requires_action">, { title: string; text: string }> = {
   succeeded: { title: "Payment approved", text: "You can close this page and go back to your order." },
   declined: { title: "Payment declined", text: "Nothing was charged. You can close this page." },
@@ -52,7 +52,7 @@ button.approve { border-color: var(--go); background: var(--go); color: #fff; }
 button:focus-visible { outline: 3px solid #539bf5; outline-offset: 2px; }
 `;
 
-/** What the browser may do on these pages: apply this one style and send the form back here. */
+/** Allows one style, and forms to this origin. */
 export const pagePolicy = [
   "default-src 'none'",
   `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
@@ -61,7 +61,6 @@ export const pagePolicy = [
   "base-uri 'none'",
 ].join("; ");
 
-/** Where the buyer approves or declines a charge. */
 export function authorizePage(charge: Charge): string {
   const { title, answer } =
     charge.state === "requires_action"
@@ -76,7 +75,6 @@ ${answer}
   );
 }
 
-/** Where a seller sets up the account for their payouts. */
 export function onboardingPage({ id, state }: Account): string {
   const rest =
     state === "restricted"
@@ -99,7 +97,7 @@ interface Entry {
   currency: string;
 }
 
-/** Named as the marketplace names it, which is how a tester knows it. */
+/** The marketplace's name of the payment, which testers know. */
 const entry =
   <Named extends string>(path: string, named: Named, messages: Record<string, string>) =>
   ({ id, amountMinor, currency, [named]: name }: Entry & Record<Named, string>): string =>
@@ -110,7 +108,7 @@ ${Object.entries(messages)
   .join("\n")}
 </form>`;
 
-/** Where a tester decides in the place of a bank. `pathOf`: where the browser finds a path of ours. */
+/** `pathOf` maps our paths to those that the browser uses. */
 export function bankPage(
   { disputes, refunds, payouts }: Undecided,
   pathOf: (path: string) => string,
@@ -141,7 +139,7 @@ export function bankPage(
   );
 }
 
-/** For a charge that does not exist, or a form that we did not send. */
+/** For an unknown charge, or a form of another site. */
 export function notFoundPage(): string {
   return htmlPage(
     "No such payment",

@@ -5,12 +5,12 @@ import { pagePolicy } from "./html-pages.ts";
 import type { FakeStore } from "./store.ts";
 import type { WebhookSender } from "./webhooks.ts";
 
-/** What the fake provider's endpoints work with. */
+/** The dependencies of the endpoints. */
 export interface Provider {
   store: FakeStore;
   now: () => Date;
   webhooks: WebhookSender;
-  /** The address of one of its pages, for browsers. */
+  /** The URL of a page, for browsers. */
   pageUrl(path: string): URL;
 }
 
@@ -18,7 +18,7 @@ export interface Call {
   provider: Provider;
   request: IncomingMessage;
   url: URL;
-  /** The part of the path that names a charge, a refund, a payout or a dispute. */
+  /** The id in the path: of a charge, refund, payout or dispute. */
   id: string;
 }
 
@@ -48,7 +48,7 @@ export function page(status: number, body: string): Reply {
   return { status, headers, body };
 }
 
-/** After a form: a reload of what is shown then sends nothing twice. */
+/** After a form: reloading the page sends nothing again. */
 export const redirect = (location: string): Reply => ({ status: 303, headers: { location }, body: "" });
 
 export function send(response: ServerResponse, { status, headers, body }: Reply): void {
@@ -58,7 +58,7 @@ export function send(response: ServerResponse, { status, headers, body }: Reply)
 export const readText = async (request: IncomingMessage): Promise<string> =>
   (await buffer(request)).toString("utf8");
 
-/** What is asked for; null when it does not fit. */
+/** null: the body does not match the schema. */
 export async function readJson<T>(request: IncomingMessage, schema: z.ZodType<T>): Promise<T | null> {
   try {
     return schema.parse(JSON.parse(await readText(request)));
@@ -67,13 +67,13 @@ export async function readJson<T>(request: IncomingMessage, schema: z.ZodType<T>
   }
 }
 
-/** What is asked for under an idempotency key; null when either is missing or does not fit. */
+/** null: the idempotency key is missing, or the body does not match the schema. */
 export async function readKeyed<T>(request: IncomingMessage, schema: z.ZodType<T>) {
   const key = request.headers["idempotency-key"];
   const asked = await readJson(request, schema);
   return typeof key === "string" && asked ? { key, asked } : null;
 }
 
-/** Whether what is kept under a key is what is asked for now. */
+/** Whether the stored object of an idempotency key equals the request. */
 export const isWhatWasAsked = <T extends object>(kept: T, asked: Partial<T>): boolean =>
   (Object.keys(asked) as (keyof T)[]).every((name) => kept[name] === asked[name]);

@@ -3,7 +3,7 @@ import { type Call, type Endpoint, jsonReply, type Reply, refusal } from "./http
 import { chargeFee } from "./methods.ts";
 import type { Charge, Dispute, Listed, Payout, Refund } from "./store.ts";
 
-/** Lists of what was made since a moment, a page each; `after` is the id of the last one of the page before. */
+/** Objects since a time, in pages; `after` is the last id of the previous page. */
 export const listEndpoints: Endpoint[] = [
   ["GET", /^\/v1\/lists\/charges$/, (call) => list(call, "charges", toCharge)],
   ["GET", /^\/v1\/lists\/refunds$/, (call) => list(call, "refunds", (refund) => toRefund(call, refund))],

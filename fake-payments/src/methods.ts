@@ -5,14 +5,14 @@ interface CardSummary {
   last4: string;
 }
 
-/** What the fake provider does with a charge of a method; where nothing is said, it succeeds and so do its refunds. */
+/** The result of a charge with this method; by default it succeeds, and so do its refunds. */
 export interface FakeMethod extends CardSummary {
   outcome: { state: "succeeded" | "requires_action" } | { state: "declined"; declineCode: string };
-  /** `never`: the charge is made, and neither an answer nor a event tells so. */
+  /** `never`: the charge is made without an answer or an event. */
   answers?: "never" | "after its webhook";
   webhooks?: "twice";
   refunds?: "fail" | "wait";
-  /** The buyer's bank takes the money back at once. */
+  /** The buyer's bank opens a dispute at once. */
   disputed?: true;
 }
 
@@ -20,7 +20,7 @@ const succeeds = { brand: "visa", outcome: { state: "succeeded" } } as const;
 const declined = (declineCode: string) =>
   ({ brand: "visa", outcome: { state: "declined", declineCode } }) as const;
 
-/** The methods that exist, for everyone; a method's name tells how a charge of it ends. The first is everybody's default. */
+/** Test methods for every customer; the name tells the result. The first is the default. */
 const methods = new Map<string, FakeMethod>([
   ["pm_test_ok", { ...succeeds, last4: "4242" }],
   ["pm_test_declined", { ...declined("card_declined"), last4: "0002" }],
@@ -42,13 +42,13 @@ export const sharedMethods: (CardSummary & { id: string })[] = [...methods].map(
 
 const OWN_ID = /^(pm_test_[a-z_]+)_([0-9a-f]{16})$/;
 
-/** The id under which somebody keeps a named method as their own: it says whose it is, so that nothing has to be kept. */
+/** The id of a customer's own copy of a method. It contains the customer, so that nothing needs to be stored. */
 export const ownMethodId = (name: string, customerId: string): string =>
   `${name}_${createHash("sha256").update(`${name} ${customerId}`).digest("hex").slice(0, 16)}`;
 
 const nameOf = (methodId: string): string => OWN_ID.exec(methodId)?.[1] ?? methodId;
 
-/** By its name, or by the id that the customer has for it; undefined when there is none, or it is somebody else's. */
+/** By name, or by the customer's own id. undefined: unknown, or another customer's. */
 export function findFakeMethod(
   methodId: string,
   customerId: string,
@@ -59,11 +59,10 @@ export function findFakeMethod(
   return method && isTheirs ? { ...method, name } : undefined;
 }
 
-/** Of a charge that was made. */
 export const methodOfCharge = ({ methodId }: { methodId: string }): FakeMethod =>
   methods.get(nameOf(methodId))!;
 
-/** What becomes of a payout, by where it goes. The first is everybody's. */
+/** The result of payouts by account. The first is the default. */
 export const payoutAccounts = new Map<
   string,
   { state: "completed" | "in_transit" | "returned" } | { state: "failed"; failureCode: string }
@@ -71,16 +70,16 @@ export const payoutAccounts = new Map<
   ["acct_test", { state: "completed" }],
   ["acct_test_waits", { state: "in_transit" }],
   ["acct_test_fails", { state: "failed", failureCode: "account_closed" }],
-  // Completed when it is asked for; the bank sends it back right afterwards.
+  // Completed at once; afterwards the bank returns it.
   ["acct_test_returns", { state: "returned" }],
 ]);
 
 const FEE_BASIS_POINTS = 290n;
 const FEE_FIXED_MINOR = 30n;
-/** Whatever was disputed. */
+/** For each dispute. */
 export const DISPUTE_FEE_MINOR = 1_500n;
 
-/** What the provider keeps of a charge for itself: never more than there is. */
+/** The provider's fee, at most the amount. */
 export function chargeFee(amountMinor: bigint): bigint {
   const fee = (amountMinor * FEE_BASIS_POINTS + 5_000n) / 10_000n + FEE_FIXED_MINOR;
   return fee < amountMinor ? fee : amountMinor;

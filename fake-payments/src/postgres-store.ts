@@ -12,7 +12,7 @@ import {
   type Refund,
 } from "./store.ts";
 
-/** Creates the schema `fake_provider` where it is missing. The lock makes a second process that starts at once wait. */
+/** Creates the schema `fake_provider` if missing, under a lock for parallel starts. */
 export async function createSchema(pool: Pool): Promise<void> {
   await inTransaction(pool, async (client) => {
     await client.query("select pg_advisory_xact_lock(hashtext('fake_provider'))");
@@ -21,7 +21,7 @@ export async function createSchema(pool: Pool): Promise<void> {
   });
 }
 
-/** Stores everything in the schema `fake_provider`, so that it outlives a restart as at a real provider. */
+/** Stores all data in the schema `fake_provider`, so that it survives restarts, as at a real provider. */
 export async function openPostgresStore(pool: Pool): Promise<FakeStore> {
   await createSchema(pool);
   const charges = tableOf<Charge>("charges", "order_id");
@@ -40,7 +40,7 @@ export async function openPostgresStore(pool: Pool): Promise<FakeStore> {
       }),
     insertRefund: (refund) =>
       inTransaction(pool, async (client) => {
-        // Whoever refunds the same charge waits, so that no two see the same rest.
+        // Parallel refunds of a charge wait, so that each sees the current rest.
         await client.query(LOCK_CHARGE, [refund.chargeId]);
         const earlier = await refunds.find(client, "refund_id", refund.refundId);
         if (earlier) return earlier;
@@ -84,7 +84,7 @@ const LEFT_OF_CHARGE = `
 
 type Connection = Pool | PoolClient;
 
-/** A table of which each key has one row. Names of columns are those of fields, with underscores. */
+/** A table with one row per key. Columns are the fields in snake_case. */
 function tableOf<Row extends object>(name: string, key: string) {
   const table = `fake_provider.${name}`;
   const find = async (db: Connection, column: string, value: string): Promise<Row | null> => {
@@ -117,7 +117,7 @@ function tableOf<Row extends object>(name: string, key: string) {
         Object.values(row),
       );
       if (rows[0]) return toRow<Row>(rows[0]);
-      // A second statement, not one with a CTE: only a new snapshot sees the row that made the insert give way.
+      // A second statement instead of a CTE: only a new snapshot sees the row that won the conflict.
       const value = Object.entries(row).find(([field]) => toColumn(field) === key)![1];
       const earlier = await find(db, key, value);
       if (!earlier) throw new Error(`The row of ${key} ${value} vanished`);
@@ -138,7 +138,7 @@ function tableOf<Row extends object>(name: string, key: string) {
 const toColumn = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 const toField = (column: string) => column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-/** Amounts are bigints here, which pg hands out as text unless told otherwise. */
+/** Amounts are bigints, which pg returns as text by default. */
 const toRow = <Row>(columns: Record<string, unknown>): Row =>
   Object.fromEntries(
     Object.entries(columns).map(([column, value]) => [

@@ -11,32 +11,32 @@ import { transferEndpoints } from "./transfers.ts";
 import { createWebhookSender, type WebhookDelays } from "./webhooks.ts";
 
 /**
- * A payment provider to develop and test against: it moves no money, and is real in all else. It speaks HTTP, keeps
- * its own books, posts signed webhooks, and knows the marketplace only by what is sent.
+ * A payment provider for development and tests. It moves no money, but speaks HTTP, stores its own data and posts signed
+ * webhooks. It knows the marketplace by its requests only.
  */
 export interface FakeProvider {
   origin: string;
-  /** Signs its webhooks. */
+  /** For the signatures of its webhooks. */
   secret: Buffer;
-  /** Where its webhooks go from now on. */
+  /** null: sends no webhooks. */
   sendWebhooksTo(url: string | null): void;
   close(): Promise<void>;
 }
 
 interface FakeProviderOptions {
-  /** The environment of the service. The provider starts in "test" alone. */
+  /** The service's environment. The provider starts only in "test". */
   environment?: string;
   store: FakeStore;
   now: () => Date;
-  /** Any free port unless given. */
+  /** Default: any free port. */
   port?: number;
-  /** The URL below which browsers reach its pages; its own origin unless given. */
+  /** The base URL of its pages for browsers; default: its own origin. */
   pagesUrl?: () => string;
-  /** Tests bring their own, so that they need not wait. */
+  /** Tests set short ones. */
   webhookDelays?: WebhookDelays;
 }
 
-/** Starts the provider on a loopback port. In production it throws: an order would count as paid without any money. */
+/** Starts the provider on a loopback port. Throws in production, where orders would count as paid without money. */
 export async function startFakeProvider({
   environment = "test",
   store,

@@ -8,13 +8,13 @@ const secondsOf = (at: Date): number => Math.floor(at.getTime() / 1000);
 const signatureOf = (secret: Buffer, seconds: string, body: Buffer | string): string =>
   createHmac("sha256", secret).update(`${seconds}.`).update(body).digest("hex");
 
-/** What stands in `Fake-Signature`: the time, and the HMAC over time and body. */
+/** The `Fake-Signature` header: the time, and the HMAC over time and body. */
 export function signWebhook(secret: Buffer, body: string, at: Date): string {
   const seconds = String(secondsOf(at));
   return `t=${seconds},v1=${signatureOf(secret, seconds, body)}`;
 }
 
-/** Why a webhook is not the provider's, or not of now; null when it is. `header` is `Fake-Signature`. */
+/** The reason to refuse a webhook; null: it is authentic and current. `header` is `Fake-Signature`. */
 export function signatureProblem(
   secret: Buffer,
   body: Buffer,

@@ -1,6 +1,5 @@
 export type ChargeState = "succeeded" | "declined" | "requires_action" | "canceled";
 
-/** A charge as the fake provider keeps it. */
 export interface Charge {
   id: string;
   orderId: string;
@@ -14,7 +13,7 @@ export interface Charge {
   createdAt: Date;
 }
 
-/** How a charge that waited for the buyer ended. */
+/** The end of a charge that waited for the buyer. */
 export type Ending = { state: "succeeded" | "canceled" } | { state: "declined"; declineCode: string };
 
 export interface Refund {
@@ -39,7 +38,7 @@ export interface Payout {
   createdAt: Date;
 }
 
-/** A seller's, which gets nothing until they have set it up. */
+/** A seller's account, which receives nothing until its onboarding is complete. */
 export interface Account {
   id: string;
   ownerId: string;
@@ -47,7 +46,7 @@ export interface Account {
   createdAt: Date;
 }
 
-/** A next state, and why when it is a failure. */
+/** The next state, with a code for a failure. */
 export type Move<State> = { state: Exclude<State, "failed"> } | { state: "failed"; failureCode: string };
 
 export interface Dispute {
@@ -63,36 +62,39 @@ export interface Dispute {
 }
 
 export interface FakeStore {
-  /** Keeps the charge, or answers the one that the order has already: of two at once, one is kept. */
+  /** Stores the charge, or returns the order's existing one. Of parallel calls, one stores. */
   insertOrGet(charge: Charge): Promise<Charge>;
   find(id: string): Promise<Charge | null>;
   findByOrder(orderId: string): Promise<Charge | null>;
-  /** Ends a charge that still waits for the buyer, and answers it as it then stands; an ended one stays as it is. */
+  /** Ends a charge that waits for the buyer and returns it. An ended one stays unchanged. */
   setState(id: string, ending: Ending): Promise<Charge | null>;
-  /** Keeps the refund, or answers the one of its key; null when its charge has less left. Of many at once no more is kept than it has. */
+  /**
+   * Stores the refund, or returns the existing one of its key. null: the charge has less left. Parallel refunds never
+   * exceed the charge.
+   */
   insertRefund(refund: Refund): Promise<Refund | null>;
   findRefund(refundId: string): Promise<Refund | null>;
-  /** Moves a refund that stands at `from`, and answers it as it then stands. */
+  /** Moves a refund from `from` and returns its current state. */
   moveRefund(id: string, from: Refund["state"], move: Move<Refund["state"]>): Promise<Refund | null>;
   insertPayout(payout: Payout): Promise<Payout>;
   findPayout(payoutId: string): Promise<Payout | null>;
   movePayout(id: string, from: Payout["state"], move: Move<Payout["state"]>): Promise<Payout | null>;
-  /** Keeps the account, or answers the one that its owner has already. */
+  /** Stores the account, or returns the owner's existing one. */
   insertAccount(account: Account): Promise<Account>;
   findAccount(id: string): Promise<Account | null>;
   enableAccount(id: string): Promise<Account | null>;
-  /** One a charge; another one changes nothing. */
+  /** One per charge; a second one changes nothing. */
   insertDispute(dispute: Dispute): Promise<void>;
   findDispute(id: string): Promise<Dispute | null>;
   findDisputeOf(chargeId: string): Promise<Dispute | null>;
-  /** Ends an open dispute, and answers it as it then stands. */
+  /** Ends an open dispute and returns it. */
   closeDispute(id: string, state: "won" | "lost"): Promise<Dispute | null>;
   listUndecided(): Promise<Undecided>;
-  /** A page of what was made since a moment, in the order of time, after the row of an id. */
+  /** Objects since a time, in order of time, after the given id. */
   list<Kind extends keyof Listed>(kind: Kind, since: Date, afterId: string | null): Promise<Listed[Kind][]>;
 }
 
-/** What the provider lists of itself. */
+/** Objects with lists. */
 export interface Listed {
   charges: Charge;
   refunds: Refund;
@@ -102,7 +104,7 @@ export interface Listed {
 
 export const PAGE_SIZE = 100;
 
-/** What a bank has not decided yet. */
+/** Objects whose bank has not decided yet. */
 export interface Undecided {
   disputes: Dispute[];
   refunds: Refund[];
@@ -115,7 +117,7 @@ export const declineCodeOf = (ending: Ending): string | null =>
 export const failureCodeOf = (move: Move<string>): string | null =>
   "failureCode" in move ? move.failureCode : null;
 
-/** Books that are forgotten with the process, for tests of the provider itself. */
+/** In memory, for tests of the provider itself. */
 export function memoryStore(): FakeStore {
   const charges = keptBy<Charge, "orderId">("orderId");
   const refunds = keptBy<Refund, "refundId">("refundId");
@@ -173,7 +175,7 @@ export function memoryStore(): FakeStore {
 const inTime = (one: { createdAt: Date; id: string }, other: { createdAt: Date; id: string }) =>
   one.createdAt.getTime() - other.createdAt.getTime() || (one.id < other.id ? -1 : 1);
 
-/** Rows of which each key has one. */
+/** Rows with a unique key. */
 function keptBy<Row extends { id: string; state: string } & Record<Key, string>, Key extends string>(
   key: Key,
 ) {

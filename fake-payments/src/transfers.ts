@@ -23,7 +23,7 @@ const failed = z.strictObject({ state: z.literal("failed"), failureCode: z.strin
 const RefundMove = z.union([failed, z.strictObject({ state: z.literal("succeeded") })]);
 const PayoutMove = z.union([failed, z.strictObject({ state: z.enum(["completed", "returned"]) })]);
 
-/** What gives money back or pays it out. Where a bank would decide in the end, whoever tests does: by `end` and `close`. */
+/** Refunds and payouts. `end` and `close` replace a bank's decision. */
 export const transferEndpoints: Endpoint[] = [
   ["POST", /^\/v1\/refunds$/, makeRefund],
   ["GET", /^\/v1\/refunds$/, findRefund],
@@ -35,7 +35,7 @@ export const transferEndpoints: Endpoint[] = [
   ["POST", /^\/v1\/disputes\/([^/]+)\/close$/, closeDispute],
 ];
 
-/** Gives back once for each key, and never more than was charged. */
+/** One refund per idempotency key, at most the charged amount. */
 async function makeRefund({ provider, request }: Call): Promise<Reply> {
   const read = await readKeyed(request, RefundRequest);
   if (!read) return refusal(400, "invalid_request");
@@ -57,7 +57,7 @@ async function makeRefund({ provider, request }: Call): Promise<Reply> {
   return refundReply(kept);
 }
 
-/** What a bank takes back already, nobody can give back beside it. */
+/** A disputed amount cannot be refunded too. */
 async function refundOutcome(
   { store }: Provider,
   charge: Charge,
@@ -78,7 +78,7 @@ async function endRefund({ provider, request, id }: Call): Promise<Reply> {
   return move ? refundReply(await moveRefund(provider, id, move)) : refusal(400, "invalid_request");
 }
 
-/** Ends a refund that waits, as a bank would days later. */
+/** Ends a pending refund, as a bank does days later. */
 export async function moveRefund(
   { store, webhooks }: Provider,
   id: string,
@@ -95,7 +95,7 @@ function refundReply(refund: Refund | null): Reply {
   return jsonReply(200, { id, state, failureCode });
 }
 
-/** Pays out once for each key. */
+/** One payout per idempotency key. */
 async function makePayout({ provider, request }: Call): Promise<Reply> {
   const read = await readKeyed(request, PayoutRequest);
   if (!read) return refusal(400, "invalid_request");
@@ -117,7 +117,7 @@ async function makePayout({ provider, request }: Call): Promise<Reply> {
   return payoutReply(kept.state === "returned" ? { ...kept, state: "completed" } : kept);
 }
 
-/** What becomes of a payout to an account; null when there is none. */
+/** The result of a payout to an account; null: unknown account. */
 async function payoutOutcome({ store }: Provider, destination: string) {
   const named = payoutAccounts.get(destination);
   if (named) return named;
@@ -135,7 +135,7 @@ async function endPayout({ provider, request, id }: Call): Promise<Reply> {
   return move ? payoutReply(await movePayout(provider, id, move)) : refusal(400, "invalid_request");
 }
 
-/** Ends a payout that is under way, or has one come back that was completed. */
+/** Ends a pending payout, or returns a completed one. */
 export async function movePayout(
   { store, webhooks }: Provider,
   id: string,

@@ -2,16 +2,16 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { signWebhook } from "./signature.ts";
 
-/** What changed: the receiver reads the rest by this id. */
+/** What changed; the receiver reads the object by this id. */
 export type PaymentEvent =
   | { about: "payment"; orderId: string }
   | { about: "refund"; refundId: string }
   | { about: "payout"; payoutId: string }
   | { about: "dispute"; disputeId: string };
 
-/** How long a event waits before it is sent, and then before each time that it is sent again. */
+/** The delay before an event is sent, and before each retry. */
 export interface WebhookDelays {
-  /** Answers come first as a rule, though nobody may rely on it. */
+  /** Usually after the answer, which receivers must not rely on. */
   firstMs: number;
   againMs: number[];
 }
@@ -19,13 +19,12 @@ export interface WebhookDelays {
 const WAITS: WebhookDelays = { firstMs: 50, againMs: [100, 500, 2_000] };
 const DEADLINE_MS = 5_000;
 
-/** Tells the marketplace that something changed; it may come late, twice or never, as with every provider. */
+/** Events may arrive late, twice or never, as with every provider. */
 export interface WebhookSender {
-  /** Where webhooks go; null: nowhere yet. */
+  /** The webhook URL; null: none. */
   postTo(url: string | null): void;
-  /** Resolves when it was delivered or given up. */
+  /** Resolves when the event is delivered or its retries are used up. */
   send(event: PaymentEvent): Promise<void>;
-  /** Sends it in a while. */
   sendLater(event: PaymentEvent): void;
   close(): void;
 }

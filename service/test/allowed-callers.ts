@@ -1,7 +1,7 @@
 import type { Endpoint } from "@stoa/contract";
 import type { Client, Market } from "./market.ts";
 
-/** Asks every endpoint as somebody whom it lets in: nobody where nobody is asked, else an administrator's session. */
+/** Returns an allowed caller for each endpoint: none for public ones, else an administrator's session. */
 export async function allowedCallers(
   market: Market,
   member: Client,

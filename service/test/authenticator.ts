@@ -4,13 +4,13 @@ import type { Client, Market } from "./market.ts";
 
 const STEP_MS = 30_000;
 
-/** An authenticator app that is set to the market's clock. */
+/** An authenticator app on the market's clock. */
 export interface Authenticator {
   secret: string;
   backupCodes: string[];
-  /** What the app shows now. */
+  /** The current code. */
   code(): string;
-  /** Waits until the app shows another code than the one that was used last. */
+  /** Moves the clock until the code differs from the last used one. */
   nextCode(): string;
   wrongCode(): string;
 }
@@ -34,7 +34,7 @@ export function authenticatorOf(market: Market, secret: string, backupCodes: str
   return app;
 }
 
-/** Turns two-factor authentication on for whoever is signed in here. */
+/** Turns two-factor authentication on for the session's account. */
 export async function enableTwoFactor(market: Market, session: Client): Promise<Authenticator> {
   const setUp = await session.post("/v1/account/two-factor");
   assert.equal(setUp.status, 201, setUp.text);

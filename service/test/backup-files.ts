@@ -16,14 +16,14 @@ export const PASSPHRASE = "a passphrase for tests";
 
 export const shopOf = ({ service, target }: Market): Installation => ({ config: service.ctx.config, target });
 
-/** A folder that goes away with the test. */
+/** A folder that is deleted after the test. */
 export async function createTempFolder(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "stoa-backup-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** An empty database that goes away with the test. */
+/** An empty database that is dropped after the test. */
 export async function createEmptyDatabase(t: TestContext): Promise<TestDatabase> {
   const database = await createDatabase();
   t.after(() => database.drop());
@@ -32,11 +32,10 @@ export async function createEmptyDatabase(t: TestContext): Promise<TestDatabase>
 
 export interface BackupOptions {
   passphrase?: string | null;
-  /** In the place of the file. */
+  /** Wraps the file's stream. */
   sink?: (file: Writable) => Writable;
 }
 
-/** Backs a shop up into a file. */
 export function backUpTo(
   path: string,
   shop: Installation,
@@ -57,7 +56,7 @@ export async function membersOf(path: string): Promise<Members> {
   return members;
 }
 
-/** An archive of other members, put together as somebody would who has no key. */
+/** An archive with other members, as an attacker without the key could make it. */
 export async function writeMembers(path: string, members: Members): Promise<void> {
   const packed = pack();
   for (const [name, bytes] of members) packed.entry({ name }, bytes);

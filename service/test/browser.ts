@@ -8,28 +8,28 @@ interface Cookie {
 }
 
 export interface Page {
-  /** Where it ended: `open` opens no address of another site. */
+  /** The final URL: `open` follows no redirect to another site. */
   url: URL;
   status: number;
   headers: Headers;
   text: string;
-  /** Where a redirect leads; null when it is none. */
+  /** The target of a redirect; null: none. */
   location: string | null;
 }
 
 const MAX_REDIRECTS = 12;
 
-/** A browser without a window, the least that people need: cookies by path, redirects, and a form's buttons. */
+/** A minimal browser: cookies by path, redirects, and buttons of forms. */
 export class Browser {
   readonly #home: string;
   #cookies: Cookie[] = [];
 
-  /** `home` is the site that it is for: the one whose cookies a test asks about. */
+  /** `home` is the site whose cookies `cookie` returns. */
   constructor(home: string) {
     this.#home = home;
   }
 
-  /** As if they had come in by the sign-in page. */
+  /** Sets the session cookie. */
   signIn(sessionToken: string): this {
     return this.setCookie("__Host-session", sessionToken);
   }
@@ -43,12 +43,12 @@ export class Browser {
     return this;
   }
 
-  /** One address, of any site; a redirect is not followed. */
+  /** Requests any site, without following redirects. */
   async get(address: string | URL, headers: Record<string, string> = {}): Promise<Page> {
     return this.#ask(new URL(address, this.#home), { headers });
   }
 
-  /** Follows redirects, of any site, until one leads to an address that begins so; that is not opened. */
+  /** Follows redirects to any site up to a URL with this prefix, which it returns without opening it. */
   async followUntil(address: string, stopsAt: string): Promise<string> {
     let at = address;
     for (let hops = 0; hops < MAX_REDIRECTS; hops++) {
@@ -60,12 +60,12 @@ export class Browser {
     throw new Error(`too many redirects, the last to ${at}`);
   }
 
-  /** A page of the site, with redirects followed within it. */
+  /** Opens a page of the site and follows redirects within it. */
   async open(address: string | URL): Promise<Page> {
     return this.#follow(new URL(address, this.#home), {});
   }
 
-  /** Presses a button of the page's form, as a page of the same origin. */
+  /** Submits the page's form with this button, with headers of the same origin. */
   async press(page: Page, name: string, value: string): Promise<Page> {
     const form = /<form method="post"(?: action="([^"]*)")?/.exec(page.text);
     assert.ok(form, page.text);
@@ -133,7 +133,7 @@ export class Browser {
   }
 }
 
-/** A prefix in the name is a promise that the attributes must keep, and no script may read any of ours. */
+/** A prefix in the name requires its attributes, and every cookie of ours is HttpOnly. */
 function mustBeWellMade(line: string, name: string, path: string, attributes: string[]): void {
   const has = (attribute: string) => attributes.some((item) => item.toLowerCase() === attribute);
   if (/^__(Host|Secure)-/.test(name)) assert.ok(has("secure"), line);

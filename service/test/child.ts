@@ -3,13 +3,13 @@ import { type ChildProcess, fork } from "node:child_process";
 /** A program of service/test/ in a process of its own. */
 export interface Forked {
   child: ChildProcess;
-  /** By which signal it ended. */
+  /** The signal that ended it. */
   ended: Promise<NodeJS.Signals | null>;
-  /** The next message that it sends; rejects with what it wrote to stderr when it ends before. */
+  /** The next message; rejects with stderr when the process ends before. */
   answer(): Promise<unknown>;
 }
 
-/** Starts the program and sends it its first message. */
+/** Starts the program and sends it `message`. */
 export function forkProgram(program: URL, message: object): Forked {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const stdio = ["ignore", "inherit", "pipe", "ipc"] as const;
@@ -18,11 +18,11 @@ export function forkProgram(program: URL, message: object): Forked {
   child.stderr!.setEncoding("utf8").on("data", (text) => {
     stderr += text;
   });
-  // "close" comes when stderr, too, has been read.
+  // "close" follows after stderr has been read.
   const ended = new Promise<NodeJS.Signals | null>((resolve) => {
     child.once("close", (_code, signal) => resolve(signal));
   });
-  // A child that is gone is reported by answer().
+  // answer() reports a child that has ended.
   child.send(message, () => {});
   return {
     child,

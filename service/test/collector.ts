@@ -6,7 +6,7 @@ import { readTelemetrySettings } from "../src/core/config/telemetry.ts";
 import { createLog } from "../src/core/log.ts";
 import { startTelemetry } from "../src/core/telemetry/sdk.ts";
 
-/** As OTLP's numbers say it. */
+/** Values of OTLP. */
 export const KIND = { internal: 1, server: 2, client: 3 };
 const ERROR = 2;
 
@@ -23,7 +23,7 @@ export interface SentSpan {
 
 export interface SentPoint {
   attributes: Record<string, unknown>;
-  /** Of a histogram: the sum. */
+  /** The sum of a histogram. */
   value: number;
   count: number | undefined;
   bounds: number[] | undefined;
@@ -35,20 +35,20 @@ export interface SentMetric {
   points: SentPoint[];
 }
 
-/** What a collector answers: `hang` nothing, ever. */
+/** `hang` never answers. */
 type Behaviour = "take" | "refuse" | "hang";
 
-/** A collector of OpenTelemetry on a loopback port: takes traces and metrics by HTTP, in JSON or protobuf. */
+/** An OpenTelemetry collector on a loopback port, for traces and metrics over HTTP in JSON or protobuf. */
 export interface Collector {
   url: string;
-  /** Everything that it was sent, as it came. */
+  /** All request bodies, unchanged. */
   bodies: Buffer[];
   behaviour: Behaviour;
-  /** Requests that wait for an answer. */
+  /** The number of requests without an answer. */
   hanging(): number;
-  /** All spans that came as JSON. */
+  /** All spans that arrived as JSON. */
   spans(): SentSpan[];
-  /** A metric as it was told last, as JSON. */
+  /** The last value of a metric, from JSON. */
   metric(name: string): SentMetric | undefined;
   close(): Promise<void>;
 }
@@ -172,7 +172,7 @@ const toPoint = ({ attributes, sum, count, explicitBounds, asInt, asDouble }: Po
   bounds: explicitBounds,
 });
 
-/** This process sends to a collector, as by the settings of an operator; what goes wrong with that is in `logs`. */
+/** Configures telemetry of this process as an operator would. `logs` has its errors. */
 export async function sendsTo({ url }: Collector, more: Record<string, string> = {}) {
   Object.assign(process.env, {
     OTEL_EXPORTER_OTLP_ENDPOINT: url,

@@ -12,18 +12,18 @@ import { DEAD_AFTER_SECONDS } from "../src/platform/http/idempotency.ts";
 import { type CrashingService, startCrashingService } from "./crashing-service.ts";
 import { type Market, type MarketOptions, openMarket, type Reply } from "./market.ts";
 
-/** A market whose processes are killed, and a payment provider that outlives them. */
+/** A market whose processes crash, and a payment provider that survives them. */
 export interface CrashSetup {
   market: Market;
-  /** The provider's own books. */
+  /** The provider's data. */
   books: FakeStore;
-  /** What the provider did, each thing once: a repeat under the same id is no other. */
+  /** The provider's effects, one entry per id. */
   done: { charges: Charge[]; refunds: Refund[]; payouts: Payout[] };
-  /** What the provider does when it has charged and not answered yet. */
+  /** Called after a charge and before its answer. */
   onceCharged: () => void;
-  /** Where the market's own process throws; "": nowhere. */
+  /** The fail point at which the market's own process throws; "": none. */
   failsAt: string;
-  /** Another process of the market, which lives until it comes to the named fail point. */
+  /** Starts another process of the market, which dies at the named fail point. */
   startDoomed(diesAt?: string): Promise<CrashingService>;
   close(): Promise<void>;
 }
@@ -73,10 +73,7 @@ export async function openCrashSetup(config: MarketOptions["config"] = {}): Prom
   return site;
 }
 
-/**
- * The answer of a repeat, once the process that held the Idempotency-Key has been silent for long enough, and PostgreSQL has noticed
- * its end.
- */
+/** Repeats the request after the process that held the Idempotency-Key counts as dead, and PostgreSQL has released its locks. */
 export async function repeatAfterCrash(
   { clock }: Market,
   repeat: () => Promise<Reply>,
@@ -89,7 +86,7 @@ export async function repeatAfterCrash(
   return reply;
 }
 
-/** What is asked of a process that dies of it. */
+/** Asserts that the process died during the request. */
 export async function assertKilledBy({ ended }: CrashingService, asked: Promise<unknown>): Promise<void> {
   await assert.rejects(asked);
   assert.equal(await ended, "SIGKILL");

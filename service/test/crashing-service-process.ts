@@ -26,5 +26,5 @@ process.once("message", async ({ config, target, provider, now, crashesAt }: Cra
   process.send!(origin);
 });
 
-// Nobody is left to tell it how to die.
+// The parent has ended.
 process.once("disconnect", () => process.exit());

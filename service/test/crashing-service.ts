@@ -3,29 +3,29 @@ import type { Config } from "../src/core/config/config.ts";
 import { forkProgram } from "./child.ts";
 import type { Market } from "./market.ts";
 
-/** What the process is told to do, and where it dies. */
+/** The process's dependencies, and where it dies. */
 export interface CrashOptions {
   config: Config;
   target: string;
-  /** Where the payment provider listens. */
+  /** The payment provider's URL. */
   provider: string;
   now: Date;
-  /** The fail point at which it ends as by kill -9. */
+  /** The fail point at which the process kills itself with SIGKILL. */
   crashesAt: string;
 }
 
 export interface CrashingService {
   origin: string;
   child: ChildProcess;
-  /** By which signal it ended. */
+  /** The signal that ended it. */
   ended: Promise<NodeJS.Signals | null>;
-  /** Lets it do one round of a scheduled job; rejects when it ends meanwhile. */
+  /** Runs a scheduled job once; rejects when the process ends. */
   run(job: string): Promise<void>;
 }
 
 const PROGRAM = new URL("./crashing-service-process.ts", import.meta.url);
 
-/** A service in a process of its own, on the market's database: it lives until it comes to the named fail point. */
+/** A service in another process, on the market's database, which dies at the named fail point. */
 export async function startCrashingService(
   market: Market,
   provider: string,

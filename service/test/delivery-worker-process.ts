@@ -1,4 +1,4 @@
-/** A worker of deliveries in a process of its own, which lives until it is killed. */
+/** A delivery worker in a process of its own, which lives until it is killed. */
 import { openBase } from "../src/base.ts";
 import type { Config } from "../src/core/config/config.ts";
 import { createLog } from "../src/core/log.ts";
@@ -18,5 +18,5 @@ process.once("message", async ({ config, target }: DeliveryWorkerOptions) => {
   process.send!("at work");
 });
 
-// Nobody is left to kill it.
+// The parent has ended.
 process.once("disconnect", () => process.exit());

@@ -1,6 +1,6 @@
 import type { Market } from "./market.ts";
 
-/** Every row of every table as text after the table's name, as a thief would have them; but for the tables that are named. */
+/** Every row as text after its table's name, like a stolen dump, without the tables in `except`. */
 export async function dumpDatabase(market: Market, except: string[] = []): Promise<string> {
   const { rows: tables } = await market.query(
     `select tablename, format('%I.%I', schemaname, tablename) as path from pg_tables

@@ -5,7 +5,7 @@ import type { Client, Market, Reply } from "./market.ts";
 
 export const uniqueEmail = () => `${randomUUID()}@example.com`;
 
-/** What was written to a mailbox, newest first, as its owner reads it. */
+/** Emails to an address, newest first, unsealed. */
 export async function emailsTo(market: Market, address: string): Promise<Email[]> {
   const { rows } = await market.query(
     "select id, sealed_email from emails where recipient = $1 order by id desc",
@@ -14,13 +14,11 @@ export async function emailsTo(market: Market, address: string): Promise<Email[]
   return rows.map((row) => JSON.parse(market.service.ctx.vault.open(row.sealed_email, `mail|${row.id}`)));
 }
 
-/** What was written to the owner of an account. */
 export async function emailsToUser(market: Market, userId: string): Promise<Email[]> {
   const { rows } = await market.query("select email from users where id = $1", [userId]);
   return emailsTo(market, rows[0].email);
 }
 
-/** An email's text without the breaks of its lines. */
 export const unwrapLines = (text: string) => text.replace(/\s+/g, " ");
 
 /** The token of the link in the newest email. */
@@ -32,14 +30,14 @@ export async function tokenFromEmail(market: Market, address: string): Promise<s
   return link[2]!;
 }
 
-/** Asks for a link and answers its token. */
+/** Requests a magic link and returns its token. */
 export async function requestMagicLink(market: Market, email: string): Promise<string> {
   const reply = await market.as(null).post("/api/auth/magic-link", { email });
   assert.equal(reply.status, 200, reply.text);
   return tokenFromEmail(market, email);
 }
 
-/** Signs in by a mailed link: an account with this address, and its session. */
+/** Signs in with a magic link, which creates the account. */
 export async function signInByLink(market: Market, email: string): Promise<Client> {
   const token = await requestMagicLink(market, email);
   const reply = await market.as(null).post("/api/auth/verify", { token });
@@ -47,7 +45,7 @@ export async function signInByLink(market: Market, email: string): Promise<Clien
   return market.as(reply.body.sessionToken);
 }
 
-/** Registers, proves the mailbox and so has an account with a password. */
+/** Registers and verifies the address: an account with a password. */
 export async function registerAccount(market: Market, email: string, password: string): Promise<Client> {
   const asked = await market.as(null).post("/api/auth/register", { email, password, name: "Ada" });
   assert.equal(asked.status, 200, asked.text);
@@ -58,15 +56,13 @@ export async function registerAccount(market: Market, email: string, password: s
   return market.as(reply.body.sessionToken);
 }
 
-/** Whether a session still opens anything. */
 export const isSignedIn = async (session: Client): Promise<boolean> =>
   (await session.get("/v1/purchases")).status === 200;
 
-/** The session's id, from its token. */
 export const sessionIdOf = (token: string): string =>
   JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString()).jti;
 
-/** Everything of an answer but the moment and the request that it was given at. */
+/** A reply without time and request id. */
 export const withoutMeta = ({ status, body, headers }: Reply) => ({
   status,
   body: { ...body, meta: null },

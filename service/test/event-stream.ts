@@ -2,36 +2,36 @@ import { type IncomingHttpHeaders, type IncomingMessage, request } from "node:ht
 
 const LIMIT_MS = 120_000;
 
-/** What came in one block of a stream. */
+/** One block of a stream. */
 export interface ReceivedEvent {
   id: string;
   type: string;
   data: string;
 }
 
-/** Somebody who reads a stream of server-sent events. */
+/** A client of a stream of server-sent events. */
 export interface EventReader {
   status: number;
   headers: IncomingHttpHeaders;
-  /** The blocks with data. */
+  /** Blocks with data. */
   events: ReceivedEvent[];
   pings: number;
-  /** As a browser keeps it, to come back with. */
+  /** For Last-Event-ID on reconnecting. */
   lastEventId: string;
-  /** What came in place of a stream. */
+  /** The body of an answer that is no stream. */
   text: string;
-  /** Resolves when so many were heard in all. */
+  /** Resolves after `count` events in all. */
   waitForEvents(count: number): Promise<ReceivedEvent[]>;
-  /** Resolves when something holds, looked at whenever something came. */
+  /** Resolves when the condition is true, checked after each chunk. */
   until(holds: () => boolean): Promise<void>;
-  /** Resolves with whether the end was a clean one. */
+  /** Resolves with whether the stream ended cleanly. */
   ended: Promise<boolean>;
   pause(): void;
   resume(): void;
   close(): void;
 }
 
-/** With `json` it is posted. */
+/** With `json`, sends a POST. */
 export async function openEventStream(
   origin: string,
   key: string,

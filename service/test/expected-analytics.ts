@@ -1,14 +1,13 @@
 import { roundHalfUp, toMinor } from "../src/core/money/amount.ts";
 import { DISPUTE_FEE, type History, type Order, type Shop } from "./histories.ts";
 
-/** What one thing that happened moved, in minor units. */
+/** An event's effect in minor units. */
 export interface MoneyMovement {
   at: Date;
-  /** Whether it is the sale itself. */
   isSale: boolean;
   currency: string;
   productId: string;
-  /** Under whose code it was bought. */
+  /** The buyer's referral code. */
   referralCode: string | null;
   buyer: { id: string; name: string };
   sums: Sums;
@@ -37,7 +36,7 @@ export const add = (moves: MoneyMovement[]): Sums =>
     return Object.fromEntries(names.map((name) => [name, sum[name] + sums[name]])) as unknown as Sums;
   }, NOTHING);
 
-/** All that a shop's orders moved, as the API tells what became of each. */
+/** All effects of a shop's orders, from the API's view of each order. */
 export const movementsOf = async ({ admin }: History, { orders }: Shop): Promise<MoneyMovement[]> =>
   (await Promise.all(orders.map((order) => movesOfOrder(admin, order)))).flat();
 
@@ -55,7 +54,7 @@ async function movesOfOrder(admin: History["admin"], { id, buyer }: Order): Prom
   const note = (at: string, sums: Partial<Sums>, isSale = false) =>
     moves.push({ ...of, at: new Date(at), isSale, sums: { ...NOTHING, ...sums } });
   let taken = 0n;
-  /** What is taken by now less what was taken before, and that is the only thing that rounds. */
+  /** The part that belongs to `amount`, cumulative, so that only totals are rounded. */
   const take = (amount: bigint) => {
     const [was, is] = [lostOf(parts, taken), lostOf(parts, taken + amount)];
     taken += amount;
@@ -94,7 +93,7 @@ interface Parts {
   net: bigint;
 }
 
-/** What of each part is gone once so much of the total is: docs/guides/money.md. */
+/** The refunded share of each part when `taken` of the total is gone: docs/guides/money.md. */
 function lostOf({ total, tax, fees, commissions }: Parts, taken: bigint): Omit<Parts, "total"> {
   const share = (part: bigint, some: bigint, whole: bigint) =>
     part === 0n ? 0n : roundHalfUp(part * some, whole);
@@ -110,7 +109,6 @@ function lostOf({ total, tax, fees, commissions }: Parts, taken: bigint): Omit<P
   };
 }
 
-/** What is asked of analytics. */
 export interface AnalyticsQuery {
   startDate: string;
   endDate: string;
@@ -121,13 +119,13 @@ export interface AnalyticsQuery {
 
 const formats = new Map<string, (at: Date) => string>();
 
-/** The date that clocks of the zone show. */
+/** The local date in a time zone. */
 export function dateIn(timezone: string, at: Date): string {
   if (!formats.has(timezone)) formats.set(timezone, formatOf(timezone));
   return formats.get(timezone)!(at);
 }
 
-/** The same moments are asked about for each row of a timeline. */
+/** Cached, since the same times occur for each row. */
 function formatOf(timezone: string): (at: Date) => string {
   const format = new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" });
   const known = new Map<number, string>();
@@ -145,14 +143,13 @@ export const shift = (date: string, days: number): string =>
 const SUNDAY_TO_MONDAY = 6;
 const DAYS_OF_WEEK = 7;
 
-/** The first day of the row of a timeline in which a date stands. */
+/** The first day of the timeline row that contains a date. */
 export function rowOf({ interval, startDate }: AnalyticsQuery, date: string): string {
   const afterMonday = (new Date(date).getUTCDay() + SUNDAY_TO_MONDAY) % DAYS_OF_WEEK;
   const first = { day: date, week: shift(date, -afterMonday), month: `${date.slice(0, 7)}-01` }[interval];
   return first < startDate ? startDate : first;
 }
 
-/** The first days of all rows. */
 export function rowsOf(question: AnalyticsQuery): string[] {
   const rows = new Set<string>();
   for (let date = question.startDate; date <= question.endDate; date = shift(date, 1))

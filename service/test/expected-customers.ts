@@ -13,7 +13,7 @@ type Asked = AnalyticsQuery & { currency: string };
 
 const TOP = 10;
 
-/** GET /analytics/customers, as anybody would count it from the orders of a shop. */
+/** The expected GET /analytics/customers, counted from the orders. */
 export function recountCustomers(moves: MoneyMovement[], question: Asked) {
   const others = [...new Set(moves.map(({ currency }) => currency))].filter(
     (one) => one !== question.currency,
@@ -35,7 +35,7 @@ export function recountCustomers(moves: MoneyMovement[], question: Asked) {
 interface Customer {
   id: string;
   name: string;
-  /** Their purchases by the end of the days, in order. */
+  /** Purchases up to the end of the range, in order. */
   sales: MoneyMovement[];
 }
 
@@ -77,7 +77,7 @@ const rate = (part: number, whole: number) =>
 const each = (minor: bigint, count: number, currency: string) =>
   toDecimal(count === 0 ? 0n : roundHalfUp(minor, BigInt(count)), currency);
 
-/** Who came in each row of the timeline. */
+/** New customers by timeline row. */
 function comingIn(customers: Customer[], question: AnalyticsQuery) {
   const rowIn = ({ at }: MoneyMovement) => rowOf(question, dateIn(question.timezone, at));
   const visits = customers.flatMap(({ sales }) => {

@@ -22,7 +22,7 @@ const rate = (part: bigint, whole: bigint) =>
   whole === 0n ? 0 : Number(roundHalfUp(part * 10_000n, whole)) / 10_000;
 const averageOf = ({ gross, sales }: Sums) => (sales === 0n ? 0n : roundHalfUp(gross, sales));
 
-/** GET /analytics/products, as anybody would add it up from the orders of a shop and the looks at its products. */
+/** The expected GET /analytics/products, summed from orders and views. */
 export function recountProducts(
   moves: MoneyMovement[],
   looks: ProductView[],
@@ -91,7 +91,7 @@ function othersIn<T>(
   );
 }
 
-/** What moved by some key, that with the most revenue first. */
+/** Effects by key, the highest revenue first. */
 function groups(moves: MoneyMovement[], keyOf: (move: MoneyMovement) => string) {
   return [...Map.groupBy(moves, keyOf)]
     .map(([key, theirs]) => ({ key, sums: add(theirs) }))
@@ -106,7 +106,7 @@ function groups(moves: MoneyMovement[], keyOf: (move: MoneyMovement) => string) 
 
 export type GroupBy = "product" | "category" | "referral" | "currency";
 
-/** GET /analytics/revenue without balances, which the ledger tells, and labels. */
+/** The expected GET /analytics/revenue, without labels and without balances, which come from the ledger. */
 export function recountRevenue(
   moves: MoneyMovement[],
   question: Asked & { groupBy: GroupBy },
@@ -123,7 +123,7 @@ export function recountRevenue(
   }[groupBy];
   const byRow = Map.groupBy(inCurrency, (move) => rowIn(question, move));
   const parts = groups(groupBy === "currency" ? asked : inCurrency, keyOf);
-  // Of amounts in several currencies none is more than another.
+  // Amounts in several currencies have no order.
   if (groupBy === "currency") parts.sort((one, other) => (one.key < other.key ? -1 : 1));
   return {
     summary: revenueSummary(inCurrency, currency),

@@ -12,7 +12,6 @@ export const haiku = {
   compatibility: ["openai", "anthropic"],
 };
 
-/** The definition of a workflow, as data. */
 export const workflow = {
   format: "workflow/1",
   input: {
@@ -50,14 +49,14 @@ export const workflow = {
 
 export type ProductInput = Partial<Record<keyof typeof haiku, unknown>> & Record<string, unknown>;
 
-/** A draft of the seller's; answers its id. */
+/** Returns the id of a new draft. */
 export async function createDraft(seller: Client, wish: ProductInput = {}): Promise<string> {
   const reply = await seller.post("/v1/products", { ...haiku, ...wish });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data.id;
 }
 
-/** A product for sale; answers its id. */
+/** Returns the id of a new published product. */
 export async function createProduct(seller: Client, wish: ProductInput = {}): Promise<string> {
   const id = await createDraft(seller, wish);
   const reply = await seller.post(`/v1/products/${id}/publish`);
@@ -65,14 +64,14 @@ export async function createProduct(seller: Client, wish: ProductInput = {}): Pr
   return id;
 }
 
-/** Buys it; answers the order's id. */
+/** Returns the order's id. */
 export async function buyProduct(buyer: Client, productId: string): Promise<string> {
   const reply = await buyer.post("/v1/purchases", { productId });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data.orderId;
 }
 
-/** An administrator gives the money back for all that somebody bought, whose use ends with that. */
+/** An administrator refunds all purchases of the buyer, which revokes their entitlements. */
 export async function refundEverything(market: Market, buyer: Client): Promise<void> {
   const { userId } = await market.createUser({ role: "admin" });
   const admin = await market.createSession(userId, { secondFactor: true });

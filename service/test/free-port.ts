@@ -1,12 +1,12 @@
 import { createServer } from "node:net";
 
-/** Below those that the system itself gives out, so that nobody gets one meanwhile; each process looks in a place of its own. */
+/** Below the system's ephemeral ports, so that no other process gets it meanwhile. Each process searches its own range. */
 const FIRST = 20_000;
 const COUNT = 12_000;
 
 let tried = process.pid * 31;
 
-/** A port that nobody listens on, for a server that must be told one. */
+/** For a server that cannot choose a port itself. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < COUNT; tries++) {
     const port = FIRST + (tried++ % COUNT);

@@ -21,14 +21,14 @@ const TAX_RATES = new Map([
   ["FR", 550],
 ]);
 const COUNTRIES = ["DE", "FR", null, "JP", null];
-/** Prices that no part of which is a round number, in two currencies or three. */
+/** Prices without round parts, in several currencies. */
 const WARES = [
   { price: 19.99, currency: "USD" },
   { price: 7.77, currency: "USD" },
   { price: 1_001, currency: "JPY" },
   { price: 3.333, currency: "KWD" },
 ];
-/** In minor units of whatever currency. */
+/** In minor units of any currency. */
 export const DISPUTE_FEE = 15n;
 
 const any = fc.nat(1_000);
@@ -40,13 +40,13 @@ const anyPurchase = fc.record({
   isReferred: fc.boolean(),
 });
 const anyLook = fc.record({ what: fc.constant("look" as const), buyer: any, product: any });
-/** Of all orders, which one; of what remains of it, how much: above 7,000 all. */
+/** Which of all orders, and how much of its rest: above 7,000 all. */
 const anyRefund = fc.record({
   what: fc.constant("refund" as const),
   which: any,
   share: fc.integer({ min: 0, max: 10_000 }),
 });
-/** A bank takes something back, or decides on what it took. */
+/** A bank opens or decides a dispute. */
 const anyDispute = fc.record({
   what: fc.constant("dispute" as const),
   which: any,
@@ -57,7 +57,7 @@ const anyWait = fc.record({
   what: fc.constant("wait" as const),
   minutes: fc.oneof(fc.integer({ min: 1, max: 180 }), fc.integer({ min: 60, max: 30 * 24 * 60 })),
 });
-/** The round that adds up what moved since the last one. */
+/** The job that rolls sales up. */
 const anyFold = fc.record({ what: fc.constant("fold" as const) });
 
 /** Months of two shops. */
@@ -80,7 +80,7 @@ export interface Order {
   buyer: Client;
 }
 
-/** Somebody looked at a product, on a day of UTC. */
+/** A view of a product on a UTC day. */
 export interface ProductView {
   productId: string;
   day: string;
@@ -96,11 +96,11 @@ export interface Shop {
 export interface History {
   shops: Shop[];
   looks: ProductView[];
-  /** An administrator's session, as long as the clock stands. */
+  /** An administrator's session, valid while the clock stands still. */
   admin: Client;
 }
 
-/** A market in which histories can be played one after another, with a bank of the test's. */
+/** A market that plays histories one after another, with a fake bank. */
 export async function openStage(taxInclusive: boolean) {
   let market: Market;
   const provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
@@ -145,11 +145,11 @@ interface Stage extends People {
 interface Scene extends Stage {
   shops: Shop[];
   looks: ProductView[];
-  /** The open dispute of an order. */
+  /** Open disputes by order. */
   disputes: Map<string, string>;
 }
 
-/** Plays what is possible of a history, from a moment on; the clock never stands still, so that everything has its place. */
+/** Runs the possible steps of a history from a time on. The clock moves at each step, so that the order is defined. */
 async function play(stage: Stage, steps: Step[], from: Date): Promise<History> {
   const { market, adminId } = stage;
   market.clock.now = from;
@@ -188,7 +188,6 @@ type Of<What extends Step["what"]> = Extract<Step, { what: What }>;
 
 export const pick = <T>(items: T[], number: number): T | undefined => items[number % (items.length || 1)];
 
-/** One of the products of both shops. */
 function wareOf({ shops }: Scene, number: number) {
   const shop = pick(shops, number)!;
   return { shop, product: pick(shop.products, Math.floor(number / shops.length))! };
@@ -202,7 +201,7 @@ async function buy(scene: Scene, step: Of<"buy">): Promise<void> {
     ...(step.code && { discountCode: step.code }),
     ...(step.isReferred && { referralCode: scene.referralCode }),
   });
-  // They may have it already.
+  // The buyer may own the product already.
   assert.ok([201, 409].includes(reply.status), reply.text);
   if (reply.status === 201) shop.orders.push({ id: reply.body.data.orderId, buyer });
 }
@@ -222,7 +221,7 @@ const anyOrder = ({ shops }: Scene, number: number) =>
     number,
   );
 
-/** What remains of an order that nobody disputes, and some of that. */
+/** A share of an order's undisputed rest. */
 async function someOf({ disputes }: Scene, order: Order | undefined, share: number) {
   if (!order || disputes.has(order.id)) return null;
   const { amount, refundedAmount, currency } = (await order.buyer.get(`/v1/purchases/${order.id}`)).body.data;
@@ -244,7 +243,7 @@ async function refund(scene: Scene, { which, share }: Of<"refund">): Promise<voi
 async function contest(scene: Scene, { which, share, isWon }: Of<"dispute">): Promise<void> {
   const { disputes, book, market } = scene;
   const [open] = disputes;
-  // Every other time the oldest one is decided, so that few are left open.
+  // Every second time, the oldest dispute is decided, so that few stay open.
   if (open && which % 2 === 0) {
     const [orderId, disputeId] = open;
     disputes.delete(orderId);

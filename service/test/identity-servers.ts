@@ -7,12 +7,12 @@ import { Provider } from "oidc-provider";
 
 export const CLIENT = { clientId: "stoa", clientSecret: "a-client-secret-that-must-not-be-logged" };
 
-/** Answers a request in the place of the server, and says so; false: the server answers as usual. */
+/** Answers a request in place of the server and returns true; false: the server answers as usual. */
 type Fault = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 interface IdentityServer {
   issuer: string;
-  /** How often it was asked, by path. */
+  /** Requests by path. */
   asked: string[];
   fault: Fault | null;
   close(): Promise<void>;
@@ -50,13 +50,13 @@ export interface GitHubPerson {
 }
 
 export interface FakeGitHub extends IdentityServer {
-  /** Who sits in the browser; null says no. */
+  /** The browser's user; null declines. */
   person: GitHubPerson | null;
-  /** What stands in `iss`; null leaves it away, as GitHub did until 2026. */
+  /** The value of `iss`; null omits it, as GitHub did until 2026. */
   iss: string | null;
 }
 
-/** GitHub as far as sign-in goes: errors come with HTTP 200, codes work once, PKCE is checked. */
+/** GitHub's sign-in: errors with HTTP 200, codes that work once, PKCE. */
 export async function startFakeGitHub(): Promise<FakeGitHub> {
   const codes = new Map<string, { person: GitHubPerson; challenge: string }>();
   const tokens = new Map<string, GitHubPerson>();
@@ -129,13 +129,13 @@ export interface GooglePerson {
 }
 
 export interface FakeGoogle extends IdentityServer {
-  /** Who sits in the browser; null says no. */
+  /** The browser's user; null declines. */
   person: GooglePerson | null;
-  /** Registers where it may send browsers back to. */
+  /** Registers a redirect URI. */
   register(redirectUri: string): Promise<void>;
 }
 
-/** A certified OpenID provider in the place of Google: everybody is signed in there already. */
+/** A certified OpenID provider in place of Google, with a signed-in user. */
 export async function startFakeGoogle(): Promise<FakeGoogle> {
   const people = new Map<string, GooglePerson>();
   let provider: Provider | null = null;
@@ -171,7 +171,7 @@ export async function startFakeGoogle(): Promise<FakeGoogle> {
       cookies: { keys: [randomBytes(32).toString("hex")] },
       features: { devInteractions: { enabled: false } },
       claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"] },
-      // Google puts them into the ID token.
+      // Google puts these claims into the ID token.
       conformIdTokenClaims: false,
       pkce: { required: () => true },
       ttl: {

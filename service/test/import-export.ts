@@ -9,7 +9,7 @@ export const ZIP = "application/zip";
 
 type Bytes = string | Uint8Array<ArrayBuffer>;
 
-/** Sends a file to be imported; `query` begins with a question mark. */
+/** Posts an import; `query` starts with a question mark. */
 export const sendImport = (
   client: Client,
   body: Bytes,
@@ -23,7 +23,7 @@ export const sendImport = (
 export const jsonLines = (...products: unknown[]) =>
   products.map((product) => JSON.stringify(product)).join("\n");
 
-/** Everything of somebody's, a line a product. */
+/** All products of a seller, one per line of the export. */
 export async function exportOf(client: Client): Promise<Record<string, unknown>[]> {
   const { status, text } = await client.get("/v1/products/export");
   assert.equal(status, 200, text);
@@ -40,7 +40,7 @@ export async function zipExportOf(client: Client, origin: string): Promise<Uint8
   return new Uint8Array(await reply.arrayBuffer());
 }
 
-/** A zip of these files; one that is not packed has their bytes as they are. */
+/** A zip of the files; `compress` false stores their bytes unchanged. */
 export async function zipOf(
   files: Record<string, string>,
   compress = true,

@@ -1,14 +1,13 @@
 import pg from "pg";
 
-/** Between two statements that PostgreSQL keeps: what comes after it is not done any more, as when the process is killed there. */
+/** A point between two statements with lasting effects. Nothing after it happens, as if the process were killed there. */
 export interface KillPoint {
-  /** Whether it was reached. */
   wasReached: boolean;
 }
 
 const KEEPS_NOTHING = /^\s*(?:--[^\n]*\n\s*)?(?:select|begin|start transaction|listen|set)\b/i;
 
-/** Matches a call of a function that may write or notify, which a `select` can make too. */
+/** Matches calls of functions that may write or notify, since a `select` can call them too. */
 export async function callsOfWriters(query: Query): Promise<RegExp> {
   const { rows } = await query(
     `select proname as name from pg_proc
@@ -19,8 +18,8 @@ export async function callsOfWriters(query: Query): Promise<RegExp> {
 }
 
 /**
- * Runs `work` as if the process that serves it were killed before its nth statement that PostgreSQL keeps: a commit, or a statement
- * outside a transaction. Every later statement of this process fails until `work` has ended, but for the end of what is rolled back.
+ * Runs `work` as if its process were killed before the nth statement with a lasting effect: a commit, or a statement
+ * outside a transaction. All later statements of the process fail until `work` has ended, except for rollbacks.
  */
 export async function killedBefore(
   nth: number,
@@ -62,22 +61,22 @@ export async function killedBefore(
 
 type Query = (text: string) => Promise<pg.QueryResult>;
 
-/** A moment of a database. */
+/** A snapshot for writtenSince. */
 export interface Moment {
-  /** What is written later has this number of a transaction, or a greater one. */
+  /** Later writes have this transaction id or a greater one. */
   transaction: string;
   tables: { name: string; path: string; rows: number }[];
-  /** Of rows of which another request, or a late notice of the provider, may write a time. */
+  /** Digests of rows in which another request or a late event of the provider may update a time. */
   digests: Set<string>;
 }
 
-/** Of a row of these tables without that time. */
+/** The digested columns of these tables, without that time. */
 const DIGESTS: Record<string, string> = {
   api_keys: "md5((to_jsonb(t) - 'last_used_at')::text)",
   payouts: "md5((to_jsonb(t) - 'asked_at')::text)",
 };
 
-/** `except`: tables that are left out, and why. */
+/** `except`: excluded tables with the reason. */
 export async function momentOf(query: Query, except: Record<string, string>): Promise<Moment> {
   const next = await query("select pg_snapshot_xmax(pg_current_snapshot())::text as transaction");
   const digests = Object.entries(DIGESTS).map(
@@ -99,9 +98,8 @@ export async function momentOf(query: Query, except: Record<string, string>): Pr
 }
 
 /**
- * By how many rows each table has grown since a moment, and every row that was inserted or updated since, as it is now: a line each.
- * What differs from run to run is masked: ids, times, secrets and other random texts. Whether they are null, numbers, states and words
- * stay.
+ * One line per inserted or updated row, and the growth of each table, since a moment. Masks ids, times, secrets and
+ * other random texts. Nulls, numbers, states and words stay.
  */
 export async function writtenSince(
   query: Query,
@@ -123,10 +121,10 @@ export async function writtenSince(
   return [...grown, ...lines].sort();
 }
 
-/** Columns that count on, or that chance and the speed of the machine decide. */
+/** Columns with counters, random values or durations. */
 const VARYING = new Set(["number", "receipt_number", "last", "lookup", "duration_ms", "completion_tokens"]);
 
-/** Of a row and of the JSON in it. */
+/** Masks a row and the JSON in it. */
 function mask(value: unknown): unknown {
   if (typeof value === "string") return maskText(value);
   if (Array.isArray(value)) return value.map(mask);

@@ -12,7 +12,7 @@ import type { Tx } from "../src/platform/db/database.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Who is in the ledger, by uuid. */
+/** The parties by uuid. */
 export interface LedgerParties {
   sellerId: string;
   buyerId: string;
@@ -20,17 +20,17 @@ export interface LedgerParties {
   productId: string;
 }
 
-/** An order with what became of it. */
+/** An order with its refunds and disputes. */
 export interface LedgerOrder extends PostableOrder {
   refundedMinor: bigint;
   dispute: { id: string; amountMinor: bigint; heldMinor: bigint } | null;
-  /** What the payment provider has of it for the marketplace. */
+  /** The marketplace's share at the payment provider. */
   atProviderMinor: bigint;
 }
 
 export const DISPUTE_FEE = 1_500n;
 
-/** What of an order others have: refunded, or held by a dispute. */
+/** The refunded or disputed amount. */
 const takenOf = ({ refundedMinor, dispute }: LedgerOrder) => refundedMinor + (dispute?.heldMinor ?? 0n);
 export const freeOf = (order: LedgerOrder) => order.totalMinor - takenOf(order);
 const most = (one: bigint, other: bigint) => (one > other ? one : other);
@@ -40,11 +40,11 @@ const sharesOf = (order: LedgerOrder, taken: bigint, amount: bigint): Entry[] =>
 
 type Outcome = "payout_completed" | "payout_failed" | "payout_returned";
 
-/** Rows and bookings as the rooms write them, without the rooms: histories that no provider would tell in a test's time. */
+/** Writes rows and bookings directly, as the rooms would, for histories that no provider could produce within a test. */
 export function ledgerWriter(ctx: Context, people: LedgerParties) {
   const write = (tx: Tx, statement: string) => sql.raw(statement).execute(tx);
 
-  /** A completed order, by default of 19.99 with a tax inside, a commission of a fifth and 0.88 for the provider. */
+  /** A completed order, by default of 19.99 with included tax, a commission of a fifth and a provider fee of 0.88. */
   async function sells(tx: Tx, wish: Partial<SaleTerms> & { currency?: string; feeMinor?: bigint } = {}) {
     const { currency = "USD", feeMinor = 88n, ...changed } = wish;
     const terms = {
@@ -106,7 +106,7 @@ export function ledgerWriter(ctx: Context, people: LedgerParties) {
     return order;
   }
 
-  /** Nobody has a product twice. */
+  /** A buyer without the product. */
   async function anotherBuyer(tx: Tx): Promise<string> {
     const id = ctx.newId();
     await write(
@@ -133,10 +133,7 @@ export function ledgerWriter(ctx: Context, people: LedgerParties) {
     return rows[0]!.last;
   }
 
-  /**
-   * Gives back some of an order, by other parts than it should where some are given. What nobody disputes goes first, the rest out
-   * of what a dispute holds.
-   */
+  /** Refunds an amount, with other `parts` than the right ones if given. Undisputed money goes first, then disputed. */
   async function refunds(tx: Tx, order: LedgerOrder, amount: bigint, parts?: SaleParts): Promise<string> {
     const { id, currency } = order;
     const refundId = ctx.newId();
@@ -167,7 +164,7 @@ export function ledgerWriter(ctx: Context, people: LedgerParties) {
     return refundId;
   }
 
-  /** Asks for some of an order back; as long as it is open nothing is booked. */
+  /** Requests a refund, which books nothing while it is open. */
   async function asksForRefund(
     tx: Tx,
     { id, currency }: LedgerOrder,
@@ -189,7 +186,7 @@ export function ledgerWriter(ctx: Context, people: LedgerParties) {
       .execute();
   }
 
-  /** The buyer's bank sends back what they were given. */
+  /** The buyer's bank returns the refund. */
   async function returnsRefund(tx: Tx, order: LedgerOrder, refundId: string): Promise<void> {
     await write(tx, `update refunds set returned_at = '${ctx.now().toISOString()}' where id = '${refundId}'`);
     const { rows } = await sql<{ amount: number; buyer: string }>`
@@ -202,7 +199,7 @@ export function ledgerWriter(ctx: Context, people: LedgerParties) {
     ]);
   }
 
-  /** The buyer's bank takes back what is left of an order, or as much of some amount as that. */
+  /** The buyer's bank disputes the rest of an order, or up to an amount. */
   async function disputes(tx: Tx, order: LedgerOrder, amount = freeOf(order)): Promise<string> {
     const id = ctx.newId();
     const heldMinor = -most(-amount, -freeOf(order));
@@ -282,7 +279,7 @@ export function ledgerWriter(ctx: Context, people: LedgerParties) {
     await countUse(tx);
   }
 
-  /** A payout to the seller of what they earned as seller and as referrer, in a state and with the bookings of some. */
+  /** A payout of sales and commissions, in a state and with the given bookings. */
   async function paysOut(
     tx: Tx,
     status: string,

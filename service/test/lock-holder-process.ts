@@ -1,4 +1,4 @@
-/** Holds a lock in a process of its own, which lives until it is killed. */
+/** Holds a lock in a process of its own until it is killed. */
 import type { Connection } from "../src/platform/db/database.ts";
 import { type Lock, withLock } from "../src/platform/db/locks.ts";
 
@@ -14,5 +14,5 @@ process.once("message", async ({ connection, lock }: LockHolderOptions) => {
   });
 });
 
-// Nobody is left to kill it.
+// The parent has ended.
 process.once("disconnect", () => process.exit());

@@ -2,15 +2,14 @@ import { SMTPServer } from "smtp-server";
 import { freePort } from "./free-port.ts";
 import { until } from "./until.ts";
 
-/** An email as a mail server got it. */
 export interface ReceivedEmail {
   from: string;
   recipients: string[];
-  /** As sent, headers and all. */
+  /** The message with its headers. */
   raw: string;
-  /** The value of a header, its folded lines joined. */
+  /** The unfolded value of a header. */
   header(name: string): string | undefined;
-  /** Its plain-text and its HTML part, decoded. */
+  /** The decoded parts. */
   text: string;
   html: string;
 }
@@ -19,7 +18,7 @@ interface MailServerOptions {
   port?: number;
   account?: { user: string; password: string };
   tls?: "none" | "implicit";
-  /** The reply to a sender, recipient or email that it does not take: a code and its words. */
+  /** Replies with code and text for a refused sender, recipient or email. */
   refuse?: { sender?: string; recipient?: string; email?: string };
 }
 
@@ -28,7 +27,7 @@ export interface MailServer {
   port: number;
   emails: ReceivedEmail[];
   refuse: NonNullable<MailServerOptions["refuse"]>;
-  /** The first `count` emails, once they are there. */
+  /** Resolves when `count` emails have arrived. */
   received(count: number): Promise<ReceivedEmail[]>;
   close(): Promise<void>;
 }
@@ -36,7 +35,7 @@ export interface MailServer {
 const refusal = (reply: string) =>
   Object.assign(new Error(reply.slice(4)), { responseCode: Number(reply.slice(0, 3)) });
 
-/** A real mail server on this machine, as strict or as broken as a test wants it. */
+/** A real mail server on this machine, with configurable faults. */
 export async function startMailServer(wish: MailServerOptions = {}): Promise<MailServer> {
   const emails: ReceivedEmail[] = [];
   const refuse = wish.refuse ?? {};

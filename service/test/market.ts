@@ -20,7 +20,7 @@ import type { TransactionTimeouts } from "../src/platform/db/client.ts";
 import { openDatabase, openPool } from "../src/platform/db/database.ts";
 import { mustMatchContract } from "../src/platform/http/contract-check.ts";
 
-/** Where the databases of the tests are: the runner starts the server and migrates the template. */
+/** The test runner starts this PostgreSQL and migrates the template. */
 const SERVER_URL = process.env["STOA_TEST_DATABASE"];
 export const TEMPLATE = "stoa_template";
 
@@ -46,23 +46,22 @@ export interface Client {
 export interface Market {
   service: Service;
   origin: string;
-  /** The database, for another process. */
+  /** The database's URL, for another process. */
   target: string;
-  /** The clock of the service: stands still unless it is moved. */
+  /** The service's clock, which only the test moves. */
   clock: { now: Date; forward(ms: number): void };
-  /** Every line that the service logged. */
   logs: string[];
-  /** An account with a key of all permissions, or of those given. */
+  /** Creates a user with a key of all permissions, or the given ones. */
   createUser(wish?: { name?: string; role?: Role; plan?: Plan; permissions?: Permission[] }): Promise<Client>;
-  /** Somebody with a key of their own making, or none. */
+  /** A client with this key, or without any. */
   as(key: string | null): Client;
-  /** Somebody who signed in: their session is the credential. */
+  /** A client with a new session of the user. */
   createSession(userId: string, wish?: { secondFactor?: boolean }): Promise<Client>;
-  /** In the database, past the service; what memory forgets over it is forgotten when this resolves. */
+  /** Writes past the service. Resolves after all caches have dropped what changed. */
   query(text: string, values?: unknown[]): Promise<pg.QueryResult>;
-  /** For tests that write orders, bookings or counters past the rooms: these books are not proved when the market closes. */
+  /** For tests that write orders, bookings or counters directly: skips the check of the ledger at the end. */
   skipLedgerCheck(): void;
-  /** Another process's service on the same database, ended with the market. */
+  /** Another service on the same database, closed with the market. */
   startNode(): Promise<Service>;
   close(): Promise<void>;
 }
@@ -70,7 +69,7 @@ export interface Market {
 export interface MarketOptions extends Overrides {
   config?: Partial<Config>;
   transactionTimeouts?: TransactionTimeouts;
-  /** In the place of a clone of the template; dropped with the market. */
+  /** Replaces the clone of the template; dropped with the market. */
   database?: TestDatabase;
 }
 
@@ -92,7 +91,7 @@ async function onServer(text: string): Promise<void> {
   await client.end();
 }
 
-/** So wide that no test meets a limit by accident; those of the limits bring a book of their own. */
+/** So large that only tests of the limits reach them. */
 const wide = [{ requests: 1_000_000, seconds: 3_600 }];
 const generousPlans: PlanConfig = {
   ...builtInPlans,
@@ -107,7 +106,7 @@ const generousPlans: PlanConfig = {
   failedCredentials: wide[0]!,
 };
 
-/** A key that is stored is asked about: by tests nobody in the world, unless they say whom. */
+/** Storing a key verifies it. Without own settings, no provider is reachable. */
 const nobody = { baseUrls: Object.fromEntries(providers.map((id) => [id, "http://127.0.0.1:1/v1"])) };
 
 const configOf = (wish: Partial<Config>): Config => ({
@@ -156,15 +155,14 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** A database of its own: empty, unless it is cloned from the migrated template. */
+/** A new database: empty, or a clone of the migrated template. */
 export async function createDatabase(template = "template0"): Promise<TestDatabase> {
   const name = `market_${randomUUID().replaceAll("-", "")}`;
-  // To copy the files takes half as long as to write their pages to the log, which is PostgreSQL's default.
+  // Copying the files takes half as long as logging their pages, which is PostgreSQL's default.
   await onServer(`create database ${name} template ${template} strategy file_copy`);
   return { url: urlOf(name), drop: () => onServer(`drop database ${name} with (force)`) };
 }
 
-/** A whole service on a database of its own. */
 export async function openMarket({
   config = {},
   database: given,
@@ -199,7 +197,7 @@ export async function openMarket({
           }
         },
         providers: nobody,
-        // Tests of faults ask a failing provider again and again by the same key.
+        // Tests of provider errors use a failing key repeatedly.
         breaker: { faultsToOpen: Number.POSITIVE_INFINITY },
         ...overrides,
       },
@@ -251,8 +249,8 @@ export async function openMarket({
 }
 
 /**
- * One of these has a row wherever money moved or is counted. A test market without any is not verified: to plan the verification's
- * statements takes a third of the CPU time of such a market.
+ * Rows that exist wherever money moved or is counted. A market without any is not verified: planning the statements of the
+ * verification would take a third of its CPU time.
  */
 const BOOKED_ROWS = [
   "orders",
@@ -269,16 +267,16 @@ const BOOKED_ROWS = [
 ];
 const IS_BOOKED = `select ${BOOKED_ROWS.map((rows) => `exists (select from ${rows})`).join(" or ")} as booked`;
 
-/** What `ledger verify` finds, whatever became of the service. */
+/** The problems that `ledger verify` finds. */
 async function problemsIn(target: string): Promise<string[]> {
   const pool = openPool({ target, maxConnections: 1 });
-  // The database is dropped right behind, and may be faster than the goodbye of this connection.
+  // The database is dropped at once, perhaps before this connection has closed.
   pool.on("error", () => {});
   try {
     const { rows } = await pool.query(IS_BOOKED);
     if (!rows[0].booked) return [];
     const db = openDatabase(pool);
-    // What no worker did: then sums that were folded are proved too.
+    // Rolls sales up first, so that the sums are verified too.
     await rollUpSales({ db });
     return (await verifyLedger(db)).problems;
   } finally {
@@ -303,7 +301,7 @@ export function clientOf(origin: string, key: string | null, userId = ""): Clien
         ...(json !== undefined && { body: JSON.stringify(json) }),
       });
       const isStream = response.headers.get("content-type") === "text/event-stream";
-      // A stream has no end to wait for.
+      // A stream does not end.
       if (isStream) await response.body?.cancel();
       const text = isStream ? "" : await response.text();
       return { status: response.status, headers: response.headers, text, body: jsonOrNull(text) };
@@ -325,12 +323,12 @@ function jsonOrNull(text: string): unknown {
   }
 }
 
-/** The answer is this error, in the envelope, with a message; its details are returned. */
+/** Asserts the error's envelope and returns its details. */
 export function assertError(reply: Reply, status: number, code: ErrorCode, field?: string) {
   assert.equal(`${reply.status} ${reply.body?.error?.code}`, `${status} ${code}`, reply.text);
   assert.ok(reply.body.error.message.length > 0);
   assert.ok(reply.headers.get("x-request-id"));
-  // In OpenAI's words there is no envelope; which endpoints use these `inspect` knows.
+  // OpenAI's format has no envelope; `inspect` knows its endpoints.
   if (!("param" in reply.body.error)) {
     assert.equal(reply.body.success, false);
     assert.ok(reply.body.meta.request_id);

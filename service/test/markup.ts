@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 
-/** What our own templates write is regular enough to be read by patterns. */
+/** Our templates are regular enough for patterns. */
 const attribute = (tag: string, name: string) => new RegExp(`\\s${name}="([^"]*)"`).exec(tag)?.[1];
 const tagsIn = (markup: string, name: string) =>
   [...markup.matchAll(new RegExp(`<${name}\\b[^>]*>`, "g"))].map(([tag]) => tag);
 
 export const idsIn = (markup: string) => [...markup.matchAll(/\sid="([^"]*)"/g)].map(([, id]) => id!);
 
-/** The names of what a form sends. */
+/** The names of a form's fields. */
 export const fieldsIn = (markup: string) =>
   tagsIn(markup, "input")
     .map((tag) => attribute(tag, "name"))
@@ -19,12 +19,12 @@ export const visibleText = (markup: string) =>
     .replace(/<[^>]+>/g, " ")
     .replace(/\s+/g, " ");
 
-/** No script and no style stands in the page: what our policy forbids would silently not work. */
+/** The page's policy would silently block inline scripts and styles. */
 export function mustHaveNothingInline(markup: string): void {
   assert.doesNotMatch(markup, /<script(?![^>]* src=)|<style|\son[a-z]+=|\sstyle=|="\s*javascript:/i);
 }
 
-/** Each field has a label; each reference finds what it names; no id is there twice. */
+/** Each field has a label, each referenced id exists, and ids are unique. */
 export function mustBeLabelled(markup: string): void {
   const ids = idsIn(markup);
   const labelled = tagsIn(markup, "label").map((tag) => attribute(tag, "for"));

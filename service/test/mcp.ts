@@ -12,7 +12,7 @@ import { consent, signedInBrowser } from "./oauth.ts";
 
 type DiscoveryState = Parameters<NonNullable<OAuthClientProvider["saveDiscoveryState"]>>[0];
 
-/** What such a client remembers; its browser is its person's, who presses the button that they are shown. */
+/** The state of an MCP client, with a browser in which its user allows the consent. */
 export class OAuthTestClient implements OAuthClientProvider {
   readonly redirectUrl = "http://127.0.0.1:7777/callback";
   readonly clientMetadata = {
@@ -58,7 +58,7 @@ export class OAuthTestClient implements OAuthClientProvider {
   }
 }
 
-/** The two ways in which clients speak: that of before 2026-07-28, with a handshake, and the one since. */
+/** The protocol before 2026-07-28, with a handshake, and since. */
 export const eras = {
   "2025-11-25": "legacy",
   "2026-07-28": { pin: "2026-07-28" },
@@ -68,7 +68,7 @@ export const revisions = Object.keys(eras) as Revision[];
 
 export const mcpUrl = (origin: string) => new URL("/mcp", origin);
 
-/** The official client, which speaks as one revision has it, with a key in the header. */
+/** The official client in one revision, with a key in the header. */
 export async function connectMcp(
   market: Pick<Market, "origin">,
   { key }: Pick<Client, "key">,
@@ -83,11 +83,11 @@ export async function connectMcp(
   return client;
 }
 
-/** What the model reads of a result. */
+/** The text that the model reads. */
 export const textOf = ({ content }: CallToolResult): string =>
   content.map((block) => (block.type === "text" ? block.text : "")).join("\n");
 
-/** The name of the only tool that runs a product of this title. */
+/** The tool of the only product with this title. */
 export async function toolFor(client: McpClient, title: string): Promise<string> {
   const { tools } = await client.listTools();
   const named = tools.filter((tool) => tool.title === title);
@@ -95,7 +95,7 @@ export async function toolFor(client: McpClient, title: string): Promise<string>
   return named[0]!.name;
 }
 
-/** The name of the only prompt of this title. */
+/** The prompt of the only product with this title. */
 export async function promptFor(client: McpClient, title: string): Promise<string> {
   const { prompts } = await client.listPrompts();
   const named = prompts.filter((prompt) => prompt.title === title);

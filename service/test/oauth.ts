@@ -4,19 +4,18 @@ import { grantTypes, permissions } from "@stoa/contract";
 import { Browser, type Page } from "./browser.ts";
 import { type Client, clientOf, type Market, type MarketOptions, openMarket, type Reply } from "./market.ts";
 
-/** The OAuth server's library looks at the real clock, so the service does too. */
+/** The OAuth library uses the real clock, so the service does too. */
 export const openOAuthMarket = (wish: MarketOptions = {}) => openMarket({ now: () => new Date(), ...wish });
 
 export const REDIRECT_URI = "https://app.example/callback";
 
 export interface OAuthClient {
   id: string;
-  /** null: a public one. */
+  /** null: a public client. */
   secret: string | null;
   redirectUri: string;
 }
 
-/** A confidential client of somebody's. */
 export async function createOAuthClient(
   market: Market,
   owner: Client,
@@ -41,14 +40,12 @@ export async function register(market: Market, metadata: object = {}): Promise<R
     .post("/oauth/register", { client_name: "Desk", redirect_uris: [REDIRECT_URI], ...metadata });
 }
 
-/** A public client that registered itself. */
 export async function registerPublicClient(market: Market, metadata: object = {}): Promise<OAuthClient> {
   const reply = await register(market, metadata);
   assert.equal(reply.status, 201, reply.text);
   return { id: reply.body.client_id, secret: null, redirectUri: reply.body.redirect_uris[0] };
 }
 
-/** The browser of somebody who is signed in. */
 export async function signedInBrowser(market: Market, userId: string): Promise<Browser> {
   return new Browser(market.origin).signIn((await market.createSession(userId)).key);
 }
@@ -83,7 +80,7 @@ export function authorizeUrl(
   return url;
 }
 
-/** Opens the request and presses the button; answers where the browser was sent. */
+/** Opens the request and presses the button. Returns the final URL. */
 export async function consent(
   browser: Browser,
   url: URL,
@@ -108,7 +105,7 @@ export async function requestCode(
   return code;
 }
 
-/** Asks the token endpoint, as a client with or without a secret. */
+/** Posts to the token endpoint, as a confidential or public client. */
 export function postTokenRequest(
   market: Market,
   client: OAuthClient,
@@ -148,7 +145,7 @@ export interface Tokens {
   token_type: string;
 }
 
-/** The whole way of somebody: consent, code, tokens. */
+/** The whole flow: consent, code, tokens. */
 export async function requestTokens(
   market: Market,
   userId: string,
@@ -162,7 +159,7 @@ export async function requestTokens(
   return reply.body;
 }
 
-/** An answer in the words of RFC 6749. */
+/** Asserts an error in the format of RFC 6749. */
 export function assertOAuthError(reply: Reply, status: number, error: string): void {
   assert.equal(`${reply.status} ${reply.body?.error}`, `${status} ${error}`, reply.text);
 }

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import OpenAI from "openai";
 import type { Client, Market } from "./market.ts";
 
-/** OpenAI's own client at the market's door, as anybody would make it. */
+/** OpenAI's official client on the market's endpoints. */
 export const officialClient = (market: Market, { key }: Client, options: object = {}) =>
   new OpenAI({ apiKey: key, baseURL: `${market.origin}/v1/openai`, ...options });
 
 export type ChatInput = Partial<OpenAI.ChatCompletionCreateParamsNonStreaming> & Record<string, unknown>;
 
-/** Rain, of the product named. */
+/** A request about rain to the given product. */
 export const chatRequest = (
   model: string,
   wish: ChatInput = {},
@@ -18,7 +18,7 @@ export const chatRequest = (
   ...wish,
 });
 
-/** What the official client throws. */
+/** The error that the official client throws. */
 export async function apiErrorOf(call: Promise<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
   const error = await call.then(
     () => assert.fail("it was answered"),

@@ -1,8 +1,9 @@
 import type { Market } from "./market.ts";
 
 /**
- * Stands for a database that is away: every update of the table fails as if the server shut down, whatever rows it finds. `comesBack`
- * ends that, but for rows of which a condition on `new` and `old` holds: these can be updated when it is called without one.
+ * Simulates an unavailable database: each update of the table fails like a shutdown, even without matching rows.
+ * `comesBack` ends that, except for rows that match a condition on `new` and `old`; a second call without one ends it
+ * for all.
  */
 export async function startOutage(market: Market, table: string) {
   const create = (condition: string) =>
@@ -13,7 +14,7 @@ export async function startOutage(market: Market, table: string) {
      ${create("for each statement")}`,
   );
   return async function comesBack({ butNot }: { butNot?: string } = {}): Promise<void> {
-    // One transaction: nothing is written in between.
+    // One transaction, so that no write succeeds in between.
     const remaining = butNot ? create(`for each row when (${butNot})`) : "";
     await market.query(`drop trigger if exists outage on ${table}; ${remaining}`);
   };

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { until } from "./until.ts";
 
-/** A event as a provider posted it. */
+/** An event as posted by the provider. */
 export interface PostedEvent {
   body: Buffer;
   headers: Record<string, string>;
@@ -12,12 +12,12 @@ export interface PostedEvent {
 export interface PaymentEventReceiver {
   url: string;
   events: PostedEvent[];
-  /** The first `count` events that name an id, or any of a prefix such as `ord_`, once they are there. */
+  /** Resolves with the first `count` events for an id, or for a prefix such as `ord_`. */
   eventsAbout(id: string, count?: number): Promise<PostedEvent[]>;
   close(): Promise<void>;
 }
 
-/** Takes what a payment provider posts; `answer` says by which status, of the first event, the second and so on. */
+/** Accepts the provider's events; `answer` gives the status by index. */
 export async function startPaymentEventReceiver(
   answer: (nth: number) => number = () => 200,
 ): Promise<PaymentEventReceiver> {

@@ -1,11 +1,10 @@
 import { type Payments, PaymentUnknown } from "../src/integrations/payments/payments.ts";
 
-/** The line between us and the provider; with trouble it charges and is not heard, or it hears nothing. */
+/** The connection to the provider. Its faults lose answers, or requests. */
 export interface PaymentConnection {
   trouble: "none" | "answers get lost" | "down";
 }
 
-/** A provider behind such a line. */
 export function withConnectionTrouble(line: PaymentConnection, payments: Payments): Payments {
   const ask = async <T>(question: () => Promise<T>): Promise<T> => {
     if (line.trouble === "down") throw new PaymentUnknown("nobody is there");

@@ -9,21 +9,21 @@ import {
 } from "../src/integrations/payments/payments.ts";
 import type { Client, Market, Reply } from "./market.ts";
 
-/** Killed in the middle of what it did: no error that anybody answers to. */
+/** The process died in the middle: no code handles this error. */
 export class ProcessKilled extends Error {}
 
-/** How a payout stands at the bank. */
+/** The state of a payout at the bank. */
 export type BankState = Exclude<PayoutStatus, "pending">;
 
-/** A provider of payouts that a test holds the strings of. */
+/** A payout provider that the test controls. */
 export interface FakeBank {
-  /** How the next payouts begin. */
+  /** The initial state of the next payouts. */
   begins: BankState;
-  /** Whether it is heard, or we die before or after it hears us. */
+  /** Lost answers, an unreachable bank, or our death before or after the request. */
   trouble: "none" | "answers get lost" | "down" | "we die before" | "we die after";
-  /** What it was asked to pay, by our id, and how that stands; asked twice, it pays once. */
+  /** Payouts by our id, one per id. */
   paid: Map<string, { request: PayoutRequest; state: BankState }>;
-  /** Moves a payout and tells the service, as a provider's notice does. */
+  /** Moves a payout and sends the service an event. */
   moves(payoutId: string, state: BankState): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ const outcomeOf = (payoutId: string, state: BankState): PayoutResult =>
     ? { state, providerPayoutId: `po_${payoutId}`, failureCode: "account_closed" }
     : { state, providerPayoutId: `po_${payoutId}` };
 
-/** Puts a bank of the test's in the place of the provider's payouts; charges stay the provider's. */
+/** Replaces the provider's payouts; charges stay the provider's. */
 export function installFakeBank({ service: { ctx } }: Market): FakeBank {
   const bank: FakeBank = {
     begins: "completed",
@@ -80,13 +80,12 @@ const isSame = (one: PayoutRequest, other: PayoutRequest) =>
 export interface EarningInput {
   amountMinor: bigint;
   currency?: string;
-  /** At once unless told otherwise. */
+  /** Default: at once. */
   maturesAt?: Date;
   account?: "seller" | "referrer";
 }
 
-/** Books what a sale leaves a seller; below zero, what a refund or a fee takes. */
-/** Asks for a payout, as a person must. */
+/** Requests a payout in a session. */
 export const requestPayout = async (
   market: Market,
   { userId }: Client,
@@ -98,7 +97,7 @@ export async function bookEarnings(market: Market, { userId }: Client, wish: Ear
   const { ctx } = market.service;
   market.skipLedgerCheck();
   const { amountMinor, currency = "USD", maturesAt = ctx.now(), account = "seller" } = wish;
-  // Nothing matures before it is earned.
+  // Money matures at the earliest when it is earned.
   const earnedAt = maturesAt < ctx.now() ? maturesAt : ctx.now();
   await ctx.db.transaction().execute((tx) =>
     postTransaction({ ...ctx, now: () => earnedAt }, tx, {
@@ -113,7 +112,7 @@ export async function bookEarnings(market: Market, { userId }: Client, wish: Ear
   );
 }
 
-/** What all entries of a currency sum to, whoever's they are. */
+/** The sum of all entries by currency. */
 export async function ledgerSums({ query }: Market): Promise<Record<string, number>> {
   const { rows } = await query(
     "select currency, sum(amount_minor)::bigint as sum from ledger_entries group by currency",

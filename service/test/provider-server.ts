@@ -3,17 +3,17 @@ import type { AddressInfo, Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Break, type Streamed, sendStream } from "./provider-stream.ts";
 
-/** The three wire formats; Mistral, Groq, Ollama and most others speak OpenAI's. */
+/** The three wire formats; Mistral, Groq, Ollama and most others use OpenAI's. */
 export type WireFormat = "openai" | "anthropic" | "google";
 
 export type Stop = "stop" | "length" | "filter";
 
-/** An answer in terms that all formats have; each format tells it in its own words. */
+/** An answer in common terms, converted to each format. */
 export interface Answer {
   text?: string;
-  /** null: the server does not say why the model stopped. */
+  /** null: no stop reason. */
   stop?: Stop | null;
-  /** null: the server does not count. */
+  /** null: no usage. */
   usage?: { input: number; output: number; cached?: number; reasoning?: number } | null;
   model?: string;
 }
@@ -21,9 +21,9 @@ export interface Answer {
 export interface Raw {
   status: number;
   headers?: Record<string, string>;
-  /** A string is sent as it is, anything else as JSON. */
+  /** A string is sent unchanged, anything else as JSON. */
   body?: unknown;
-  /** Sends it in chunks of so many bytes, wherever letters end. */
+  /** Sends chunks of this many bytes, also within a character. */
   chunk?: number;
 }
 
@@ -46,7 +46,7 @@ export type Misbehaviour =
   | "no-model"
   | "bad-key";
 
-/** `stream` tells how an answer comes to whoever asks for it in pieces. */
+/** `stream` is the answer to a streaming request. */
 export type Next = Misbehaviour | Raw | { answer: Answer; chunk?: number } | { stream: Streamed };
 
 export interface RecordedRequest {
@@ -58,18 +58,18 @@ export interface RecordedRequest {
 }
 
 export interface ProviderServer {
-  /** Base URL for every format, as `http://127.0.0.1:4711/v1`. */
+  /** The base URL of every format, such as `http://127.0.0.1:4711/v1`. */
   url: string;
   requests: RecordedRequest[];
-  /** What the next request gets; several calls line up. Without any, requests get a plain answer. */
+  /** The reply to the next request; calls queue up. Default: a plain answer. */
   next(reply: Next): void;
-  /** What requests get when nothing lines up; null: a plain answer again. */
+  /** The reply when the queue is empty; null: a plain answer again. */
   always(reply: Next | null): void;
-  /** What the next request for a list of models gets, which is how a key is verified; without any, an empty list. */
+  /** The next list of models, which verifies a key. Default: an empty list. */
   nextListing(reply: Raw): void;
-  /** Resolves with the next request that comes in, answered or not. */
+  /** Resolves with the next request, answered or not. */
   nextRequest(): Promise<RecordedRequest>;
-  /** Resolves when a client has gone before it had its answer. */
+  /** Resolves when a client disconnects before its answer. */
   clientGone: Promise<void>;
   close(): Promise<void>;
 }
@@ -81,7 +81,7 @@ export interface ProviderServerOptions {
 
 export const GOOD_KEY = "good-provider-key";
 
-/** A provider on a loopback port that speaks all three formats, remembers what it was asked and fails on demand. */
+/** A provider on a loopback port with all three formats, which records requests and fails on demand. */
 export async function startProviderServer({
   key = GOOD_KEY,
 }: ProviderServerOptions = {}): Promise<ProviderServer> {
@@ -128,7 +128,7 @@ export async function startProviderServer({
   };
 }
 
-/** A base URL where nobody listens. */
+/** A base URL without a server. */
 export async function refusedUrl(): Promise<string> {
   const server = await startProviderServer();
   await server.close();
@@ -161,7 +161,7 @@ function reply(request: RecordedRequest, response: ServerResponse, next: Next): 
   else if (isForStream(request) && toStream(next)) void replyInPieces(request, response, toStream(next)!);
   else if (next === "stall") startAnswer(response, whole.length, half);
   else if (next === "trickle") trickle(response);
-  // Closed only once the half is on its way: else the connection would end without a byte.
+  // Closed only after half of the answer was sent; otherwise the client would receive nothing.
   else if (next === "cut") startAnswer(response, whole.length, half, () => response.socket?.destroySoon());
   else if (next === "bad-json") send(response, { status: 200, body: half });
   else send(response, toRaw(request, next));
@@ -177,7 +177,7 @@ const breaksOf: Partial<Record<Misbehaviour, Break>> = {
   "bad-json": "bad-json",
 };
 
-/** How the same is told in pieces; undefined: it is a refusal, which has none. */
+/** The same reply as a stream; undefined: refusals have none. */
 function toStream(next: Next): Streamed | undefined {
   if (next === "filter") return { pieces: [], stop: "filter" };
   if (typeof next === "string") return breaksOf[next] && { breaks: breaksOf[next], after: 1 };
@@ -199,7 +199,7 @@ function replyInPieces(
   return sendStream(response, formatOf(request), { stop, usage, model }, streamed);
 }
 
-/** More than most models write, where the request names no limit. */
+/** Used when the request has no limit; more than most models write. */
 const ENDLESS_TOKENS = 100_000;
 
 function allowedBy({ body }: RecordedRequest): number {
@@ -256,7 +256,7 @@ function inWords(request: RecordedRequest, answer: Answer): object {
   return answerIn[formatOf(request)]({ text, stop, usage, model });
 }
 
-/** Google names the model in the path. */
+/** Google has the model in the path. */
 function modelOf({ url, body }: RecordedRequest): string {
   return (body as { model?: string }).model ?? /models\/([^:]+):/.exec(url)?.[1] ?? "";
 }
@@ -316,7 +316,7 @@ const answerIn: Record<WireFormat, (answer: Required<Answer>) => object> = {
 
 type Refusal = "context" | "quota" | "no-model" | "bad-key";
 
-/** Quotes the request, key and all, at the end of its sentence: what may leak does. */
+/** Quotes the request with its key, so that tests detect leaks. */
 function refusal(request: RecordedRequest, kind: Refusal): Raw {
   const { status, message, ...codes } = refusals[kind][formatOf(request)];
   const quoted = `${message} ${JSON.stringify(request.body)} ${keyOf(request.headers)}`;

@@ -3,10 +3,9 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Answer, WireFormat } from "./provider-server.ts";
 
 /**
- * - `cut`: the connection is lost between two frames · `cut-in-frame`: in the middle of one
- * - `close`: ends cleanly in the middle of a frame · `no-finish`: ends cleanly without saying why the model stopped
- * - `bad-json`: half a JSON text as if it were a frame · `error`: a frame that tells an error, and then a clean end
- * - `stall`: falls silent · `trickle`: goes on with comments, and never with a word
+ * `cut`: the connection breaks between two frames. `cut-in-frame`: within a frame. `close`: a clean end within a frame.
+ * `no-finish`: a clean end without a stop reason. `bad-json`: half a JSON text as a frame. `error`: a frame with an
+ * error, then a clean end. `stall`: no more bytes. `trickle`: comments only.
  */
 export type Break =
   | "cut"
@@ -18,17 +17,17 @@ export type Break =
   | "stall"
   | "trickle";
 
-/** An answer as it comes. */
+/** A streamed answer. */
 export interface Streamed extends Omit<Answer, "text"> {
   pieces?: string[];
-  /** How it goes wrong, once `after` pieces are sent (all of them, unless told). */
+  /** The fault after `after` pieces (default: all). */
   breaks?: Break;
   after?: number;
-  /** A model that never stops by itself: it counts as many tokens as the request allows. */
+  /** Never stops: generates as many tokens as the request allows. */
   endless?: boolean;
-  /** Sends it in chunks of so many bytes, wherever letters end. */
+  /** Sends chunks of this many bytes, also within a character. */
   chunk?: number;
-  /** Awaited before each piece, and before the end. */
+  /** Awaited before each piece and before the end. */
   gate?: (piece: number) => Promise<unknown>;
 }
 
@@ -72,7 +71,7 @@ const framesIn: Record<WireFormat, (answer: ToldStream) => Frames> = {
     return {
       begin: [chunk([choice({ role: "assistant", content: "" })])],
       piece: (content) => chunk([choice({ content })]),
-      // With the last choice rather than behind it: Mistral's client takes no frame without one.
+      // In the frame of the last choice: Mistral's client accepts no frame without one.
       end: [
         chunk([choice({}, stop === "filter" ? "content_filter" : stop)], { usage: counted }),
         "data: [DONE]\n\n",
@@ -133,7 +132,7 @@ const framesIn: Record<WireFormat, (answer: ToldStream) => Frames> = {
   },
 };
 
-/** Sends an answer frame by frame, up to where it breaks. */
+/** Sends an answer frame by frame, up to its fault. */
 export async function sendStream(
   response: ServerResponse,
   format: WireFormat,
@@ -144,7 +143,7 @@ export async function sendStream(
   const say = (text: string) => write(response, text, chunk);
   response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
   response.flushHeaders();
-  // An error told first is the first frame of all.
+  // An error at the start is the first frame.
   if (breaks !== "error" || after > 0) for (const frame of frames.begin) await say(frame);
   for (const [at, text] of pieces.slice(0, breaks ? after : pieces.length).entries()) {
     await gate?.(at);
@@ -159,7 +158,7 @@ export async function sendStream(
 async function breakOff(response: ServerResponse, frames: Frames, how: Break): Promise<void> {
   const whole = frames.piece("never told");
   const half = whole.slice(0, whole.length / 2);
-  // Closed only once all before is on its way.
+  // Closed only after everything before was sent.
   const lose = () => void response.socket?.destroySoon();
   if (how === "cut") response.write(": \n\n", lose);
   else if (how === "cut-in-frame") response.write(half, lose);

@@ -16,16 +16,15 @@ import {
 import { createGuardedFetch, type FetchLimits } from "../src/integrations/egress/guarded-fetch.ts";
 import { GOOD_KEY, startProviderServer } from "./provider-server.ts";
 
-/** The three wire formats. */
 export const formats = ["openai", "anthropic", "google"] as const;
-/** What no fault may tell. */
+/** No error may contain this text. */
 export const PROMPT_MARKER = "the-secret-of-the-author";
 
 export interface TestProviderOptions extends Partial<SdkProvidersOptions> {
   limits?: Partial<FetchLimits>;
 }
 
-/** All providers, served by one local server through the guarded fetch of production. `sleeps` are the waits asked for. */
+/** All providers on one local server, through production's guarded fetch. `sleeps` records the requested waits. */
 export async function openTestProviders(t: TestContext, { limits, ...options }: TestProviderOptions = {}) {
   const server = await startProviderServer();
   const guard = { allowed: parseAllowedTargets("loopback"), own: () => null, ownPathsAllowed: [] };
@@ -64,7 +63,7 @@ export function providerCall(provider: ProviderId, more: Partial<ProviderCall> =
   };
 }
 
-/** The fault of a call, which is always one of ours and never holds what was sent. */
+/** Returns the call's error. Asserts that it is a ProviderError without the sent text. */
 export async function providerErrorOf(providers: AiProviders, call: ProviderCall): Promise<ProviderError> {
   const fault = await providers.run(call).then(
     () => assert.fail("the call should have failed"),

@@ -5,13 +5,13 @@ import { createInterface } from "node:readline";
 import { createClient } from "@redis/client";
 import { freePort } from "./free-port.ts";
 
-/** A Redis of the test's own, which keeps nothing on the disk. */
+/** A temporary Redis without persistence. */
 export interface Redis {
   url: string;
-  /** Lets time pass for the windows of the rate limits: what is left of each becomes shorter. */
+  /** Shortens the remaining time of all rate limit windows. */
   forward(ms: number): Promise<void>;
   ping(): Promise<void>;
-  /** Its connections stay open, and nobody answers on them; until `wake`. */
+  /** Stops answering on open connections until `wake`. */
   hang(): void;
   wake(): void;
   stop(): Promise<void>;
@@ -19,7 +19,7 @@ export interface Redis {
 
 const SERVER = "redis-server";
 
-/** For `skip`: why there is no Redis here, or false. */
+/** For `skip`: the reason why Redis is missing, or false. */
 export const whyNoRedis: string | false = isInstalled()
   ? false
   : "redis-server is not installed here, so the limits were not tried against Redis";

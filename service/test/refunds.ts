@@ -10,15 +10,15 @@ import type {
 import { PaymentUnknown } from "../src/integrations/payments/payments.ts";
 import type { Market } from "./market.ts";
 
-/** What a provider keeps of refunds and disputes, and how it behaves. */
+/** The provider's refunds and disputes, and its faults. */
 export interface FakeRefunds {
-  /** With lost answers money goes back and we do not hear of it; slow is heard of, and ends when the test says so. */
+  /** "answers get lost": refunds succeed without an answer. "slow": they stay pending until the test ends them. */
   trouble: "none" | "answers get lost" | "down" | "fails" | "slow";
   refunds: Map<string, RefundRequest & { outcome: RefundResult }>;
   disputes: Map<string, Dispute>;
-  /** How often it was asked to give back, the same refund or another. */
+  /** The number of refund requests, repeats included. */
   asked: number;
-  /** What it keeps of a charge for itself. */
+  /** The provider's fee of a charge. */
   feeMinor: bigint | null;
 }
 
@@ -30,7 +30,7 @@ export const createFakeRefunds = (): FakeRefunds => ({
   feeMinor: null,
 });
 
-/** A provider of charges that gives money back, too: once for a key, as providers do. */
+/** Adds refunds to the payments, one per idempotency key. */
 export function withRefunds(book: FakeRefunds, payments: Payments): Payments {
   const outcomeOf = (refundId: string): RefundResult => {
     const providerRefundId = `re_${refundId}`;
@@ -67,7 +67,7 @@ export function withRefunds(book: FakeRefunds, payments: Payments): Payments {
   };
 }
 
-/** What went back of an order at the provider, in minor units. */
+/** The refunded amount of an order at the provider, in minor units. */
 export async function refundedMinorOf(market: Market, book: FakeRefunds, orderId: string): Promise<bigint> {
   const { rows } = await market.query("select payment_id from orders where id = $1", [
     toUuid("ord", orderId),
@@ -78,7 +78,7 @@ export async function refundedMinorOf(market: Market, book: FakeRefunds, orderId
   return done.reduce((sum, { amountMinor }) => sum + amountMinor, 0n);
 }
 
-/** What each account has of an order, in minor units; those that have nothing are left out. */
+/** The ledger accounts of an order in minor units, without zeros. */
 export async function accountsOf(market: Market, orderId: string): Promise<Record<string, number>> {
   const { rows } = await market.query(
     `select account, sum(amount_minor)::int as sum from ledger_entries where order_id = $1
@@ -88,7 +88,7 @@ export async function accountsOf(market: Market, orderId: string): Promise<Recor
   return Object.fromEntries(rows.map(({ account, sum }) => [account, sum]));
 }
 
-/** Says of an order what its bank does. */
+/** Opens a dispute of an order. */
 export function openDispute(book: FakeRefunds, orderId: string, wish: Partial<Dispute> = {}): string {
   const disputeId = wish.disputeId ?? `dp_${orderId}`;
   const known = book.disputes.get(disputeId);

@@ -3,7 +3,7 @@ import { type EventReader, openEventStream } from "./event-stream.ts";
 import type { Client } from "./market.ts";
 import type { RunInput } from "./runs.ts";
 
-/** A run that is read as it comes; on the sandbox, unless told otherwise. */
+/** A streamed run, by default in the sandbox. */
 export const streamRun = (
   origin: string,
   { key }: Client,
@@ -15,7 +15,7 @@ export const streamRun = (
     ...wish,
   });
 
-/** Somebody who reads along, or comes back. */
+/** Reads the events of a run, also after a disconnect. */
 export const followRun = (origin: string, { key }: Client, executionId: string, lastEventId?: string) =>
   openEventStream(
     origin,
@@ -27,12 +27,12 @@ export const followRun = (origin: string, { key }: Client, executionId: string, 
 export interface StreamedRun {
   types: string[];
   text: string;
-  /** Of the event that ended it. */
+  /** The data of the terminal event. */
   // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects by asserting it
   end: any;
 }
 
-/** What a reader has heard so far. */
+/** What the reader has received so far. */
 export function streamedRunOf({ events }: Pick<EventReader, "events">): StreamedRun {
   const deltas = events
     .filter(({ type }) => type === "output.delta")
@@ -45,7 +45,7 @@ export function streamedRunOf({ events }: Pick<EventReader, "events">): Streamed
   };
 }
 
-/** All of a stream, which must end cleanly, and with its only terminal event. */
+/** Reads the whole stream and asserts a clean end with one terminal event. */
 export async function readWholeStream(listener: EventReader): Promise<StreamedRun> {
   assert.equal(listener.status, 200, listener.text);
   assert.equal(await listener.ended, true);
@@ -61,7 +61,7 @@ export async function readWholeStream(listener: EventReader): Promise<StreamedRu
 export const executionOf = ({ events }: Pick<EventReader, "events">): string =>
   JSON.parse(events[0]!.data).executionId;
 
-/** Pieces that come when the test lets them. */
+/** Pieces that the test releases. */
 export function gatedPieces() {
   let allowed = 0;
   let wake = Promise.withResolvers<void>();
@@ -74,7 +74,7 @@ export function gatedPieces() {
     gate: async (piece: number) => {
       while (piece >= allowed) await wake.promise;
     },
-    /** Lets so many come in all. */
+    /** Releases this many pieces in all. */
     allow,
     allowAll: () => allow(Number.POSITIVE_INFINITY),
   };

@@ -1,4 +1,4 @@
-/** A worker of workflows in a process of its own, which lives until it is killed. */
+/** A workflow worker in a process of its own, which lives until it is killed. */
 import { openBase } from "../src/base.ts";
 import type { Config } from "../src/core/config/config.ts";
 import { createLog } from "../src/core/log.ts";
@@ -9,7 +9,7 @@ import type { IntegrationOverrides } from "../src/integrations.ts";
 export interface RunWorkerOptions {
   config: Config;
   target: string;
-  /** The market's clock, which stands still here. */
+  /** The market's fixed clock. */
   now: Date;
   baseUrls: NonNullable<NonNullable<IntegrationOverrides["providers"]>["baseUrls"]>;
 }
@@ -22,5 +22,5 @@ process.once("message", async ({ config, target, now, baseUrls }: RunWorkerOptio
   process.send!("at work");
 });
 
-// Nobody is left to kill it.
+// The parent has ended.
 process.once("disconnect", () => process.exit());

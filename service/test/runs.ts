@@ -7,13 +7,13 @@ import type { SdkProvidersOptions } from "../src/integrations/ai-providers/sdk-p
 import type { Client, Reply } from "./market.ts";
 import { GOOD_KEY, type ProviderServer } from "./provider-server.ts";
 
-/** Every provider at this server's address; no pause before a repeat. */
+/** Every provider at this server's address, without pauses between retries. */
 export const providersAt = (server: ProviderServer): Partial<SdkProvidersOptions> => ({
   baseUrls: Object.fromEntries(providers.map((id) => [id, server.url])),
   sleep: async () => {},
 });
 
-/** A stored provider key of the owner's, which the provider server takes; answers its id. */
+/** Stores a provider key that the server accepts. Returns its id. */
 export async function createProviderKey(owner: Client, wish: Record<string, unknown> = {}): Promise<string> {
   const reply = await owner.post("/v1/ai/keys", { provider: "openai", name: "Key", key: GOOD_KEY, ...wish });
   assert.equal(reply.status, 201, reply.text);
@@ -28,18 +28,18 @@ export interface RunInput {
   options?: Record<string, unknown>;
 }
 
-/** Runs it on the sandbox, unless told otherwise. */
+/** Runs a product, by default in the sandbox. */
 export const run = (caller: Client, wish: RunInput, headers: Record<string, string> = {}): Promise<Reply> =>
   caller.post("/v1/ai/execute", { apiKeyId: "sandbox", variables: { topic: "rain" }, ...wish }, headers);
 
-/** What a run answered, which must have been an answer. */
+/** Runs a product and asserts success. */
 export async function runToCompletion(caller: Client, wish: RunInput) {
   const reply = await run(caller, wish);
   assert.equal(reply.status, 200, reply.text);
   return reply.body.data;
 }
 
-/** The newest run in somebody's history. */
+/** The newest execution in the owner's history. */
 export async function newestRun(owner: Client) {
   const list = await owner.get("/v1/ai/executions?limit=1");
   assert.equal(list.status, 200, list.text);
@@ -55,12 +55,12 @@ const ANSWER = {
   usage: { prompt_tokens: 1_000, completion_tokens: 100, total_tokens: 1_100 },
 };
 
-/** A call that has not come by then never will. */
+/** A call that has not arrived by then never will. */
 const ARRIVAL_MS = 5_000;
 
 /**
- * A provider in OpenAI's words that takes calls in and answers all of them when it is told to, later ones at once.
- * Whether it knows a key it says at once, unless the next time is held too.
+ * A provider with OpenAI's format that answers all waiting calls when released, and later ones at once. Key
+ * verifications are answered at once, unless the next one is held too.
  */
 export async function startBlockedProvider() {
   const told = Promise.withResolvers<number>();

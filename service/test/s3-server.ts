@@ -9,11 +9,11 @@ const REGION = "eu-test-1";
 const BUCKET = "stoa";
 
 export interface S3Server {
-  /** As the setting S3_URL. */
+  /** The value of S3_URL. */
   url: string;
   objects: Map<string, Buffer>;
   requests: string[];
-  /** The next requests are answered 503, as by a busy server. */
+  /** The next requests get 503, as from a busy server. */
   fails: { times: number };
   close(): Promise<void>;
 }
@@ -24,11 +24,11 @@ const sha256 = (data: string | Buffer) => createHash("sha256").update(data).dige
 const signingKey = (day: string) =>
   ["s3", "aws4_request"].reduce(hmac, hmac(hmac(`AWS4${S3_SECRET}`, day), REGION));
 
-/** RFC 3986, as the signature wants it: encoded once more than nothing, and again the same. */
+/** RFC 3986 encoding, as the signature requires. */
 const encoded = (text: string) =>
   encodeURIComponent(text).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
 
-/** What is wrong with the signature, by AWS's own description of version 4; null: nothing. */
+/** Checks AWS Signature Version 4; null: valid. */
 function whyUnsigned({ method, url, headers }: IncomingMessage, body: Buffer): string | null {
   const [, credential, names, signature] =
     /^AWS4-HMAC-SHA256 Credential=(.+?), ?SignedHeaders=(.+?), ?Signature=([0-9a-f]{64})$/.exec(
@@ -52,7 +52,7 @@ function whyUnsigned({ method, url, headers }: IncomingMessage, body: Buffer): s
   return hmac(signingKey(day!), text).toString("hex") === signature ? null : "a wrong signature";
 }
 
-/** As much of S3 as is asked of it: put, get with a range, head and delete of an object, head of a bucket. Every request must be signed. */
+/** The used part of S3: put, get with a range, head and delete of objects, head of a bucket. Every request must be signed. */
 export async function startS3Server(): Promise<S3Server> {
   const objects = new Map<string, Buffer>();
   const requests: string[] = [];

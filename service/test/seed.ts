@@ -1,6 +1,6 @@
 /**
- * Loaded before each test file: properties draw the same cases in every run, so that whoever sees one fail can repeat it, and a
- * change is not blamed for what chance found. `STOA_TEST_SEED=<integer>` draws others, to look for more.
+ * Loaded before each test file. A fixed seed makes every run draw the same cases, so that failures are reproducible.
+ * `STOA_TEST_SEED=<integer>` draws others.
  */
 import fc from "fast-check";
 

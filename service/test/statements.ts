@@ -2,16 +2,16 @@ import pg from "pg";
 import { PROOF_CHANNEL } from "../src/platform/db/notifications.ts";
 
 export interface Asked {
-  /** Which connection, in the order in which they were first used. */
+  /** The index of the connection, in order of first use. */
   connection: number;
   text: string;
   values: unknown[];
 }
 
-/** A process sends these at intervals, beside all work: clock readings, liveness locks and checks of its LISTEN connection. */
+/** A process sends these regularly: clock readings, session locks and probes of its LISTEN connection. */
 const SENT_AT_INTERVALS = /clock_timestamp\(\)|pg_locks|pg_try_advisory_lock|^select 1$/;
 
-/** What reaches PostgreSQL from this process while `work` runs, but for what the process asks at intervals. */
+/** The statements of this process while `work` runs, without the regular ones. */
 export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]> {
   const asked: Asked[] = [];
   const connections: pg.Client[] = [];
@@ -34,6 +34,6 @@ export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]
   return asked;
 }
 
-/** The statements that reach PostgreSQL while `work` runs. */
+/** The texts of the same statements. */
 export const statementsOf = async (work: () => Promise<unknown>): Promise<string[]> =>
   (await askedDuring(work)).map(({ text }) => text);

@@ -3,33 +3,33 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
 /**
- * As much of Stripe's protocol as we speak: form-encoded requests, idempotency keys, expanded objects, errors in its shape. What a
- * method's name says is how its charges end, as with Stripe's own test methods.
+ * The part of Stripe's protocol that we use: form-encoded requests, idempotency keys, expanded objects, its error
+ * format. A method's name tells the result of its charges, as with Stripe's test methods.
  */
 export interface StripeServer {
   url: string;
-  /** What was asked, oldest first: "POST /v1/refunds". */
+  /** All requests, oldest first: "POST /v1/refunds". */
   asked: string[];
-  /** As it stands there now. */
+  /** The current object. */
   objectOf(id: string): StripeObject;
-  /** Another request under the same key has not ended, as often as it is asked, until it is told again. */
+  /** Answers as if another request with the same key were running, until called with null. */
   isBusy(path: RegExp | null): void;
-  /** The next answer is lost after its work is done. */
+  /** The next answer is lost after the request took effect. */
   loseAnswer(path: RegExp): void;
-  /** The owner of an account has told on Stripe's page all that it asks. */
+  /** The account's owner completes the onboarding. */
   finishOnboarding(accountId: string): void;
-  /** What the marketplace has there, for transfers: without end, at first. */
+  /** The marketplace's balance for transfers; unlimited by default. */
   hasFunds(amount: number): void;
-  /** Something happens there that we did not ask for. */
+  /** A change that we did not request. */
   change(id: string, change: StripeObject): void;
-  /** The buyer approved at their bank. */
+  /** The buyer approves at their bank. */
   approve(intentId: string): void;
-  /** Of all of it, unless an amount is given. */
+  /** Of the whole charge by default. */
   openDispute(intentId: string, wish?: { status?: string; amount?: number }): string;
   closeDispute(disputeId: string, status: string): void;
-  /** Somebody gives money back at Stripe's dashboard; some methods take days to get it. */
+  /** A refund from Stripe's dashboard; with some methods it takes days. */
   refundByHand(intentId: string, amount: number, status?: "pending" | "succeeded"): string;
-  /** A charge that another program makes with the same account: its id. */
+  /** A charge by another program with the same account. Returns its id. */
   payElsewhere(amount: number): string;
   intentsOf(orderId: string): StripeObject[];
   close(): Promise<void>;
@@ -82,21 +82,21 @@ function parseForm(body: string): StripeObject {
   return parsed;
 }
 
-/** Until when its bank hears the other side of a dispute. */
+/** The bank's deadline for evidence in a dispute. */
 const DISPUTE_DUE_SECONDS = Date.parse("2026-07-01T23:59:59Z") / 1000;
 
-/** Test tokens of docs.stripe.com/testing, which stand for a new method each time that one is attached. */
+/** Test tokens of docs.stripe.com/testing. Each attach creates a new method. */
 const TOKENS: Record<string, { brand: string; last4: string }> = {
   pm_card_visa: { brand: "visa", last4: "4242" },
   pm_card_chargeDeclinedInsufficientFunds: { brand: "visa", last4: "9995" },
-  // Its bank asks each time, whatever was set up.
+  // Its bank requires authentication each time.
   pm_card_authenticationRequired: { brand: "visa", last4: "3184" },
-  // Its bank asks until the method was set up for payments in its owner's absence.
+  // Its bank requires authentication until the method is set up for off-session payments.
   pm_card_authenticationRequiredOnSetup: { brand: "visa", last4: "3155" },
   pm_card_refundFail: { brand: "visa", last4: "5126" },
 };
 
-/** So few that a test of a handful of objects reads several pages. */
+/** So small that a test with a few objects reads several pages. */
 const PAGE_SIZE = 3;
 
 export async function startStripeServer(
@@ -118,7 +118,7 @@ export async function startStripeServer(
   };
   const get = (id: string, what: string) => objects.get(id) ?? raise(missing(what));
   const all = (kind: string) => [...objects.values()].filter(({ object }) => object === kind);
-  /** A page, the newest first, of what was created since a moment. */
+  /** A page of objects since a time, newest first. */
   const list = (data: StripeObject[], form: StripeObject = {}) => {
     const since = Number(form["created"]?.gte ?? 0);
     const found = data.filter(({ created }) => created >= since).reverse();
@@ -131,7 +131,7 @@ export async function startStripeServer(
     payment_intent: get(one["payment_intent"], "PaymentIntent"),
   });
 
-  /** By its token, or the id that it got when it was attached. */
+  /** By its token, or by the id after attaching it. */
   const methodOf = (id: string): StripeObject =>
     TOKENS[id]
       ? { id, token: id, object: "payment_method", customer: null, card: TOKENS[id] }
@@ -195,7 +195,7 @@ export async function startStripeServer(
     return shown(intent);
   }
 
-  /** What the bank wants confirmed in its owner's absence has a code of its own. */
+  /** An off-session payment that needs authentication has its own code. */
   function decline(intent: StripeObject, why: string): never {
     const refusal = declined(why);
     intent["status"] = "requires_payment_method";
@@ -263,7 +263,7 @@ export async function startStripeServer(
       /^\/v1\/payment_intents\/(\w+)\/cancel$/,
       (_form, id) => shown(Object.assign(get(id, "PaymentIntent"), { status: "canceled" })),
     ],
-    // Nothing of it is enabled until its owner has been at Stripe's page; what it may have is said in the platform's settings.
+    // Capabilities are enabled only after the onboarding; the platform's settings request them.
     [
       "POST",
       /^\/v1\/accounts$/,
@@ -372,7 +372,7 @@ export async function startStripeServer(
     if (kept && kept.asked !== wish) return { status: 400, body: { error: { type: "idempotency_error" } } };
     if (kept) return kept;
     const made = attempt(() => answer(request.method!, url.pathname, form));
-    // Errors are kept as well, once the work had begun: docs.stripe.com/api/idempotent_requests.
+    // Errors after the start of the work are stored too: docs.stripe.com/api/idempotent_requests.
     replies.set(key, { asked: wish, ...structuredClone(made) });
     return made;
   }
@@ -384,7 +384,7 @@ export async function startStripeServer(
         response.destroy();
         return;
       }
-      // Stripe's client does not try these again by itself.
+      // Tells Stripe's client not to retry.
       response.writeHead(status, { "content-type": "application/json", "stripe-should-retry": "false" });
       response.end(JSON.stringify(body));
     });

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type EmbeddedDatabase, startEmbedded } from "../src/platform/db/embedded.ts";
 
-/** The file system of Linux in memory, and how much must be free there for it to be used. */
+/** Linux's file system in memory, and the free space required there. */
 const MEMORY = "/dev/shm";
 const MEMORY_BYTES = 4 * 2 ** 30;
 
@@ -15,7 +15,7 @@ const nonDurableSettings = {
   max_connections: "200",
 };
 
-/** A PostgreSQL in a folder that goes away with it: fast, because it may forget everything. */
+/** A PostgreSQL in a temporary folder, without durability. */
 export async function startTemporaryPostgres(): Promise<EmbeddedDatabase> {
   const folder = await mkdtemp(join(await findFastFolder(), "stoa-throwaway-"));
   const server = await startEmbedded(folder, { settings: nonDurableSettings });
@@ -28,13 +28,13 @@ export async function startTemporaryPostgres(): Promise<EmbeddedDatabase> {
   };
 }
 
-/** Each database is a thousand files, made and removed with its test file: on a disk that is a tenth of the whole run. */
+/** Each database is a thousand files, created and deleted with its test file. On a disk, this is a tenth of the whole run. */
 async function findFastFolder(): Promise<string> {
   const memory = await statfs(MEMORY).catch(() => null);
   return memory && memory.bavail * memory.bsize >= MEMORY_BYTES ? MEMORY : tmpdir();
 }
 
-/** A libpq URL of a database on that server, its socket named as the host. */
+/** A libpq URL with the socket's folder as host. */
 export function urlOf(server: EmbeddedDatabase, database: string): string {
   const { host, port, user } = server.connection;
   return `postgres://${user}@localhost/${database}?host=${encodeURIComponent(host)}&port=${port}`;

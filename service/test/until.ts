@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 
-/** Longer than anything that a test waits for on a slow machine, and shorter than a test may take. */
+/** Longer than any wait on a slow machine, and shorter than a test's timeout. */
 const LIMIT_MS = 180_000;
 const LOOK_AGAIN_MS = 5;
 
-/** Looks again and again until it finds something truthy, and returns that. */
+/** Polls until the result is truthy, and returns it. */
 export async function until<T>(
   what: string,
   look: () => T | Promise<T>,
@@ -15,7 +15,7 @@ export async function until<T>(
   return (await becomes(look, Boolean, what, withinMs)) as NonNullable<T>;
 }
 
-/** Reads a value again and again until it is as expected, and returns it. */
+/** Polls until the value is as expected, and returns it. */
 export async function becomes<T>(
   read: () => T | Promise<T>,
   isExpected: (value: T) => unknown,
@@ -31,7 +31,7 @@ export async function becomes<T>(
   }
 }
 
-/** Repeats a round until it finds nothing more to do. */
+/** Repeats a job run until it has nothing to do. */
 export async function drain(round: () => Promise<unknown>): Promise<void> {
   const end = performance.now() + LIMIT_MS;
   while (await round()) assert.ok(performance.now() < end, `Rounds still find work after ${LIMIT_MS} ms`);

@@ -10,7 +10,7 @@ export interface UploadInput {
   headers?: Record<string, string>;
 }
 
-/** Sends one file as a browser's form does. */
+/** Sends one file like a browser's form. */
 export function send(
   client: Client,
   path: string,
@@ -28,14 +28,14 @@ export const sendFile = (client: Client, productId: string, sent: UploadInput) =
 export const sendImage = (client: Client, productId: string, sent: UploadInput) =>
   send(client, `/v1/products/${productId}/images`, { name: "picture.png", ...sent });
 
-/** A file that is taken; answers what stands in `data`. */
+/** Uploads a valid file and returns `data`. */
 export async function uploadFile(client: Client, productId: string, sent: Partial<UploadInput> = {}) {
   const reply = await sendFile(client, productId, { bytes: "# A guide\n", ...sent });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
 }
 
-/** Another picture for every colour. */
+/** A different picture for each color. */
 export async function picture(wish: { width?: number; height?: number; red?: number } = {}) {
   const { width = 8, height = 8, red = 200 } = wish;
   const create = { width, height, channels: 3 as const, background: { r: red, g: 100, b: 50 } };

@@ -1,25 +1,23 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 
-/** A delivery as it came in. */
 export interface ReceivedRequest {
   path: string;
   headers: IncomingHttpHeaders;
   body: string;
 }
 
-/** How a delivery is answered: a status, or whatever one does with a response. */
+/** A status, or a function that writes the response. */
 export type ReceiverResponse = number | ((response: ServerResponse, received: ReceivedRequest) => void);
 
 export interface WebhookReceiver {
   url: string;
   received: ReceivedRequest[];
-  /** How all are answered from now on; 200 at first. */
+  /** The answer to all requests from now on; 200 by default. */
   answer: ReceiverResponse;
   close(): Promise<void>;
 }
 
-/** A webhook receiver on a loopback port. */
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const sockets = new Set<Socket>();
   const server = createServer(async (request, response) => {

@@ -9,7 +9,7 @@ import { startWebhookReceiver, type WebhookReceiver } from "./webhook-receiver.t
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 
-/** A market and a receiver for the tests of a file, who begin with no endpoint and an answer of 200 each. */
+/** A market and a receiver, reset before each test: no endpoint, and an answer of 200. */
 export async function openWebhookMarket(
   wish: Pick<MarketOptions, "postDeadlines" | "transactionTimeouts"> = {},
 ) {
@@ -31,14 +31,13 @@ export async function openWebhookMarket(
   return { market, receiver, ...hooks };
 }
 
-/** What tests of webhooks do again and again in a market. */
 export function webhookHelpers(market: () => Market, receiver: () => WebhookReceiver) {
   const newDeliveryWorker = (options: ConstructorParameters<typeof DeliveryWorker>[1] = {}) =>
     new DeliveryWorker(market().service.ctx, { random: () => 0, ...options });
   return {
     newDeliveryWorker,
 
-    /** All that is due, until nothing is. */
+    /** Delivers until nothing is due. */
     async deliver(worker = newDeliveryWorker()): Promise<void> {
       await deliverAll(worker);
     },
@@ -49,7 +48,7 @@ export function webhookHelpers(market: () => Market, receiver: () => WebhookRece
       return reply.body.data;
     },
 
-    /** An event of the owner's, past the rooms; its id is answered. */
+    /** Publishes an event to the owner, past the rooms. Returns its id. */
     async happens(owner: Client, comment = "hello"): Promise<string> {
       const { ctx } = market().service;
       const review = { id: "rev_1", productId: "prod_1", rating: 5, comment, authorId: "usr_1" };
@@ -58,19 +57,18 @@ export function webhookHelpers(market: () => Market, receiver: () => WebhookRece
         .execute((tx) => publishEvent(ctx, tx, [owner.userId], "review.created", { review }));
     },
 
-    /** Newest first. */
     deliveriesOf: async (owner: Client, { id }: { id: string }) =>
       (await owner.get(`/v1/webhooks/${id}/deliveries?limit=100`)).body.data,
 
     detailOf: async (owner: Client, { id }: { id: string }) =>
       (await owner.get(`/v1/deliveries/${id}`)).body.data,
 
-    /** Past the API: nothing waits from an earlier test. */
+    /** Deletes endpoints past the API, so that nothing waits from an earlier test. */
     forgetAll: () => market().query("delete from webhook_endpoints"),
   };
 }
 
-/** All that is due, until nothing is. */
+/** Delivers until nothing is due. */
 export const deliverAll = (worker: DeliveryWorker) =>
   drain(async () => {
     const hasBegun = await worker.runOnce();

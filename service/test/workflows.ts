@@ -14,11 +14,11 @@ export interface DefinitionInput {
   result?: string;
 }
 
-/** The definition of a workflow that asks for nothing, unless told otherwise. */
+/** A workflow's definition, by default without inputs. */
 export const definitionOf = ({ input = { type: "object" }, steps, result = "1" }: DefinitionInput) =>
   JSON.stringify({ format: "workflow/1", input, steps, result });
 
-/** A step that says after the sandbox what it was told to say. */
+/** A step that repeats its text in the sandbox. */
 export const echoStep = (id: string, content: string, more: object = {}) => ({
   id,
   type: "prompt",
@@ -28,7 +28,6 @@ export const echoStep = (id: string, content: string, more: object = {}) => ({
   ...more,
 });
 
-/** A step of OpenAI's, and one that reckons. */
 export const promptStep = (id: string, content: string, more: object = {}) =>
   echoStep(id, content, { provider: "openai", model: "gpt-5-mini", ...more });
 export const transformStep = (id: string, value: string, more: object = {}) => ({
@@ -36,7 +35,7 @@ export const transformStep = (id: string, value: string, more: object = {}) => (
   ...more,
 });
 
-/** For the tests of one file: a market whose workflows run, a provider, and an author who has a key of it. */
+/** A market that runs workflows, with a provider and an author who has a provider key. */
 export async function openWorkflows() {
   const provider = await startProviderServer();
   const market = await openMarket({ providers: providersAt(provider) });
@@ -51,7 +50,7 @@ export async function openWorkflows() {
   return { provider, market, author, worker, withOpenai: () => ({ apiKeys: { openai } }) };
 }
 
-/** A draft of a workflow, which its author may run; answers its id. */
+/** Returns the id of a draft. */
 export const createWorkflow = (author: Client, wish: DefinitionInput, more: object = {}): Promise<string> =>
   createDraft(author, {
     ...haiku,
@@ -80,14 +79,14 @@ export const postExecution = (
     headers,
   );
 
-/** Runs it to its end; answers how that was. */
+/** Runs it to its end and returns the execution. */
 export async function executeWorkflow(caller: Client, workflowId: string, wish: ExecuteInput = {}) {
   const reply = await postExecution(caller, workflowId, wish, { prefer: "wait=30" });
   assert.equal(reply.status, 200, reply.text);
   return reply.body.data;
 }
 
-/** Begins it; answers the execution's id. */
+/** Starts it and returns the execution's id. */
 export async function startExecution(
   caller: Client,
   workflowId: string,
@@ -104,7 +103,7 @@ export async function executionOf(caller: Client, id: string) {
   return reply.body.data;
 }
 
-/** All steps of an execution, as they began. */
+/** In order of start. */
 export async function stepsOf(caller: Client, id: string) {
   const reply = await caller.get(`/v1/ai/executions/${id}/steps?limit=100`);
   assert.equal(reply.status, 200, reply.text);
@@ -124,14 +123,14 @@ export const untilStatus = (caller: Client, id: string, status: string) =>
     (execution) => execution.status === status,
   );
 
-/** Asks to cancel it, and waits until it is. */
+/** Cancels it and waits for the end. */
 export async function cancelExecution(caller: Client, id: string): Promise<void> {
   const reply = await caller.post(`/v1/ai/executions/${id}/cancel`);
   assert.equal(reply.status, 200, reply.text);
   await untilStatus(caller, id, "canceled");
 }
 
-/** A worker of the market's own process, ended with `stop`. */
+/** A worker in the market's own process, ended with `stop`. */
 export function startWorker(
   market: Market,
   { leaseMs, mostHeld }: { leaseMs?: number; mostHeld?: number } = {},

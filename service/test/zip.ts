@@ -3,19 +3,19 @@ import { crc32, deflateRawSync } from "node:zlib";
 export interface Entry {
   name: string;
   data?: string | Buffer;
-  /** What the archive claims it to be, unpacked. */
+  /** The uncompressed size in the headers. */
   size?: number;
   method?: 0 | 8 | 9;
   encrypted?: boolean;
   mode?: number;
-  /** In its own header, unlike in the list. */
+  /** The name in the local header, when it differs. */
   localName?: string;
   localMethod?: 0 | 8;
-  /** The extra field, in both places. */
+  /** The extra field in both headers. */
   extra?: Buffer;
 }
 
-/** An archive of the plainest form, with whatever lies it is told to tell. */
+/** A plain archive, with false header values on request. */
 export function zipOf(
   entries: Entry[],
   wish: { comment?: string; count?: number } = {},

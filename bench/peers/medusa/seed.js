@@ -1,11 +1,11 @@
-// What a shop needs, then COUNT products, through Medusa's own workflows: `medusa exec ./seed.js`.
+// Creates a shop's basics and COUNT products with Medusa's own workflows: `medusa exec ./seed.js`.
 const BATCH = 100;
 
 module.exports = { default: async function seed({ container }) {
   const flows = require("@medusajs/medusa/core-flows");
   const { productAt, CATEGORIES, TAGS } = await import(process.env.PRODUCTS);
   const count = Number(process.env.COUNT);
-  // One sales channel, the one that is there: with a second, every list first reads the ids of all products of its channel.
+  // Uses the existing sales channel: with a second one, every list first reads the ids of all products of its channel.
   const query = container.resolve("query");
   const { data: [channel] } = await query.graph({ entity: "sales_channel", fields: ["id"] });
   const { result: [key] } = await flows.createApiKeysWorkflow(container)

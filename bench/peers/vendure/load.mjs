@@ -53,7 +53,7 @@ async function untilDone(queue) {
 }
 await app.get(core.JobQueueService).start();
 await untilDone("apply-collection-filters");
-// The import leaves a job for each product, of which about three are done a second: one new index stands for them all.
+// The import queues a job per product, of which about three run per second. Building the index once replaces them.
 await database.query(
   `delete from job_record where "isSettled" = false and "queueName" = 'update-search-index' and state = 'PENDING'`,
 );

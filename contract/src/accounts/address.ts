@@ -7,9 +7,9 @@ const LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
 const ADDRESS = new RegExp(`^(?=.{1,64}@)${ATOM}(?:\\.${ATOM})*@(?:${LABEL}\\.)+(?!\\d+$)${LABEL}$`);
 
 /**
- * The one check of a mailbox, narrower than the RFCs: letters that every mail server reads alike. Quotes, comments, lists,
- * line breaks and anything beyond ASCII (a full-width `＠` becomes `@` under NFKC) have sent sign-in links to strangers elsewhere.
- * Lower-cased, so that an account and the mailbox that opens it are spelled in one way.
+ * Validates email addresses more strictly than the RFCs: only characters that every mail server reads alike. Quotes,
+ * comments, lists, line breaks and non-ASCII characters (a full-width `＠` becomes `@` under NFKC) have sent sign-in
+ * links to strangers elsewhere. Lower case, so that an account has one spelling.
  */
 export const Address = z
   .string()

@@ -4,11 +4,11 @@ import { paging, Timestamp } from "../core/envelope.ts";
 import { type Permission, permissions } from "../core/permissions.ts";
 import { visibleLine } from "../core/visible-text.ts";
 
-/** Beside the permissions: who somebody is, and staying connected (OpenID Connect). */
+/** Scopes beside the permissions: identity, and refresh tokens (OpenID Connect). */
 export const identityScopes = ["openid", "profile", "email", "offline_access"] as const;
 export type Scope = Permission | (typeof identityScopes)[number];
 
-/** What a scope lets an application do, as people read it on the consent page. */
+/** Shown on the consent page. */
 export const scopeDescriptions: Record<Scope, string> = {
   openid: "Know which account you have here",
   profile: "See your name",
@@ -28,10 +28,13 @@ export const grantTypes = ["authorization_code", "refresh_token", "client_creden
 const LOOPBACK_HOSTS = new Set(["127.0.0.1", "[::1]", "localhost"]);
 const VISIBLE_ASCII = /^[\x21-\x5b\x5d-\x7e]+$/;
 
-/** Letters of a host name or an IP address, and no others: `a.example;sandbox` is a host to URL parsers, and a directive of its own in a Content-Security-Policy. */
+/**
+ * Characters of host names and IP addresses only: URL parsers accept the host `a.example;sandbox`, which would add a
+ * directive to a Content-Security-Policy.
+ */
 const HOST = /^(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*\.?|\[[0-9a-f:.]+\])$/;
 
-/** https, or http to the machine of the user itself; no user:password@ and no #fragment. */
+/** https, or http to a loopback address; no user:password@ and no #fragment. */
 function isRedirectUri(text: string): boolean {
   const url = VISIBLE_ASCII.test(text) && !text.includes("#") ? URL.parse(text) : null;
   if (url === null || url.username !== "" || url.password !== "" || !HOST.test(url.hostname)) return false;

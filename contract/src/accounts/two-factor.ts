@@ -2,7 +2,7 @@ import { z } from "zod";
 import { created, endpoint, json, one } from "../core/endpoint.ts";
 import { Timestamp } from "../core/envelope.ts";
 
-/** Given where a second factor is asked for; spaces, dashes and case do not matter. */
+/** Spaces, dashes and case are ignored. */
 const Code = z
   .string()
   .min(6)

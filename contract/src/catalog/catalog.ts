@@ -20,7 +20,6 @@ export const productSorts = [
 const reads = { who: "visitor", permission: "products:read" } as const;
 const typeInAnyCase = z.string().max(40).toUpperCase();
 
-/** What a product must be, to be listed or counted. */
 const filters = {
   type: filter(typeInAnyCase, "In any case: prompt, workflow"),
   category: filter(z.string().max(60).toLowerCase(), "A slug; includes its subcategories"),

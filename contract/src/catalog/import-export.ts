@@ -25,9 +25,9 @@ const besides = {
     ),
 };
 
-/** A line whose id is not known yet: a product to be made. */
+/** A line with an unknown id creates a product. */
 export const ImportedProduct = CreateProduct.extend(besides).meta({ id: "ImportedProduct" });
-/** A line whose id is that of a product: what stands there changes, the rest stays. */
+/** A line with the id of a product changes the fields that it has. */
 export const ImportedUpdate = UpdateProduct.extend(besides);
 
 export type ImportedProduct = z.output<typeof ImportedProduct>;

@@ -12,7 +12,7 @@ export const productStatuses = [
 ] as const;
 export const ProductStatus = z.enum(productStatuses).describe("New values may be added");
 
-/** Why moderators take a product off the market; for the first two it is taken from its buyers, too. */
+/** The first two also end the buyers' access. */
 export const suspensionReasons = [
   "malicious",
   "illegal",

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { endpoint, one } from "../core/endpoint.ts";
 import { Amount, Currency, filter, QueryCurrency } from "../core/envelope.ts";
 
-/** Before it nobody sold, and the offsets of time zones were not whole quarters of an hour. */
+/** Earlier, there were no sales, and time zones had offsets other than quarter hours. */
 const FIRST_YEAR = 1980;
 const LAST_YEAR = 2999;
 
@@ -11,7 +11,7 @@ const LocalDate = z.iso.date().refine((date) => {
   return FIRST_YEAR <= year && year <= LAST_YEAR;
 }, `must be a date of the years ${FIRST_YEAR} to ${LAST_YEAR}`);
 
-/** Which days are asked about, and in what currency: of every endpoint of analytics, and of its export. */
+/** Range and currency of every analytics endpoint and export. */
 export const span = {
   period: z
     .enum(["day", "week", "month", "year"])
@@ -35,7 +35,7 @@ export const span = {
   currency: QueryCurrency.optional().describe("Default: the currency of most of your sales"),
 };
 
-/** Who sells, and what may read for them. */
+/** Access for sellers and their keys. */
 export const readsAnalytics = {
   who: "member",
   permission: "analytics:read",
@@ -43,7 +43,7 @@ export const readsAnalytics = {
 } as const;
 
 export const Day = z.iso.date().describe("The first day of the row");
-/** Of sums that corrections can turn. */
+/** Corrections can make a sum negative. */
 export const SignedAmount = z
   .number()
   .describe("In the unit of the currency, with its decimals; may be negative");
@@ -58,7 +58,7 @@ const productsSummary = {
   refunds: Amount.describe("Refunds without tax, whenever the sale was"),
 };
 
-/** What all answers say of the question that they answer. */
+/** The parameters as used, in every answer. */
 export const asked = {
   currency: Currency.describe("The currency of all amounts except those in otherCurrencies"),
   startDate: z.iso.date(),

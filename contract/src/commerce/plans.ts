@@ -3,11 +3,11 @@ import { endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, paging, Timestamp } from "../core/envelope.ts";
 import { PurchaseDetail } from "./purchases.ts";
 
-/** In rising order: whoever moves to a later one upgrades. */
+/** Ascending: a later plan is an upgrade. */
 export const plans = ["free", "pro", "business", "enterprise"] as const;
 export type Plan = (typeof plans)[number];
 
-/** So many requests in so many seconds; every quota of a plan holds at once. */
+/** Requests per seconds. All quotas of a plan apply at once. */
 export const Quota = z
   .strictObject({
     requests: z.int().min(1).max(1_000_000_000),
@@ -22,7 +22,7 @@ export type Quota = z.infer<typeof Quota>;
 const haveLengthsOfTheirOwn = (quotas: Quota[]) =>
   new Set(quotas.map(({ seconds }) => seconds)).size === quotas.length;
 
-/** One of a length, because a window is known by its length: two would count every request twice. */
+/** One per length: windows are identified by length, so two would count each request twice. */
 export const Quotas = z
   .array(Quota)
   .min(1)

@@ -13,7 +13,7 @@ export const refundStatuses = [
   "canceled",
 ] as const;
 
-/** What a reason may be told apart by; any other words are `other`. */
+/** Any other reason is `other`. */
 export const refundReasons = [
   "duplicate",
   "fraudulent",
@@ -24,7 +24,7 @@ export const refundReasons = [
   "other",
 ] as const;
 
-/** Why a buyer cannot ask for the money back now. */
+/** Why a buyer cannot request a refund now. */
 export const refundObstacles = [
   "not_completed",
   "free_copy",
@@ -88,7 +88,7 @@ const person = z.object({ id: z.string(), name: z.string() });
 
 export const AdminRefund = Refund.extend({ buyer: person, seller: person }).meta({ id: "AdminRefund" });
 
-/** Whether a buyer may ask for the money back, as a purchase tells it. */
+/** Whether a buyer may request a refund, in a purchase. */
 export const Refundable = z
   .object({
     until: Timestamp.nullable().describe("The end of the refund window; null until completed"),
@@ -169,7 +169,7 @@ export type RefundedBuyers = z.input<typeof RefundedBuyers>;
 
 const reads = { who: "member", permission: "purchases:read" } as const;
 const writes = { who: "member", permission: "purchases:write" } as const;
-/** A seller's, who may do so with what may change the product. */
+/** For the seller, with the permission to change products. */
 const decides = { who: "member", permission: "products:write" } as const;
 const admin = { who: "admin" } as const;
 const ofRefund = z.object({ refundId: z.string() });

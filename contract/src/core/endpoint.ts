@@ -6,7 +6,7 @@ export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
 type Shape = z.ZodObject;
 type NoFields = z.ZodObject<Record<never, never>>;
 
-/** What a request carries beside its path and query. */
+/** The body of a request. */
 export type EndpointRequest = NoRequest | JsonRequest | UploadRequest | RawRequest;
 
 export interface NoRequest {
@@ -16,7 +16,7 @@ export interface NoRequest {
 export interface JsonRequest<B extends Shape = Shape> {
   kind: "json";
   body: B;
-  /** A body that works, for the reference. */
+  /** A valid body, for the reference. */
   example: z.input<B>;
 }
 
@@ -35,7 +35,7 @@ export interface RawRequest {
   maxBytes: number;
 }
 
-/** What a success answers. */
+/** The successful response. */
 export type EndpointResponse = OneResponse | ListResponse | FileResponse | EventsResponse | ForeignResponse;
 
 /** One object in `data` of the envelope. */
@@ -48,15 +48,15 @@ export interface OneResponse<
   data: D;
   status: 200 | 201;
   accepted: A;
-  /** Answers server-sent events instead when asked to, by `stream: true` or by Accept. */
+  /** Returns server-sent events on request, by `stream: true` or Accept. */
   canStream: S;
 }
 
 /** Why an endpoint also answers 202. */
 export type Accepted =
-  /** The outcome is not known yet; `data` has the same schema. `Prefer: wait=N` waits for the outcome. */
+  /** The result is not known yet; `data` has the same schema. `Prefer: wait=N` waits for the result. */
   | { kind: "pending"; supportsPreferWait?: true }
-  /** The work goes on without its caller, who sent `Prefer: respond-async`; `data` is this. */
+  /** The work continues in the background, after `Prefer: respond-async`; `data` has this schema. */
   | { kind: "background"; data: z.ZodType };
 
 /** An array of items in `data`, with page, limit and total in `meta`. */
@@ -77,7 +77,7 @@ export interface EventsResponse<D extends z.ZodType = z.ZodType> {
   data: D;
 }
 
-/** The shapes of another API, also for errors: `data` is the whole body. */
+/** Another API's format, also for errors: `data` is the whole body. */
 export interface ForeignResponse<D extends z.ZodType = z.ZodType, S extends boolean = boolean> {
   kind: "foreign";
   api: "openai";
@@ -85,7 +85,7 @@ export interface ForeignResponse<D extends z.ZodType = z.ZodType, S extends bool
   canStream: S;
 }
 
-/** One endpoint as data: validation, handler types, OpenAPI and the reference are all made from it. */
+/** One endpoint as data, the source of validation, handler types, OpenAPI and the reference. */
 export interface Endpoint<
   A extends Access = Access,
   P extends Shape = Shape,
@@ -96,7 +96,7 @@ export interface Endpoint<
   /** The operationId, and the name of the method in clients: `products.list`. */
   name: string;
   method: Method;
-  /** `/v1` is the API; `/api/auth` is sign-in, which knows no Idempotency-Key. */
+  /** `/v1` is the API; `/api/auth` is sign-in, which has no Idempotency-Key. */
   base: "/v1" | "/api/auth";
   /** Below the base, parameters as `:name`. */
   path: string;
@@ -108,15 +108,14 @@ export interface Endpoint<
   query: Q;
   request: Req;
   response: Res;
-  /** A session must come from a sign-in of the last 15 minutes: what the endpoint gives outlives the session. A key or token is not asked. */
+  /** A session must be from a sign-in of the last 15 minutes, since the result outlives it. Keys and tokens pass. */
   requiresFreshSignIn: boolean;
-  /** Its answer shows a secret once: it is not kept for a repeat of the Idempotency-Key, which is then 409 CONFLICT. */
+  /** The answer contains a secret once. It is not stored for the Idempotency-Key: a repeat is 409 CONFLICT. */
   showsSecret: boolean;
-  /** Honours If-Match. */
   supportsIfMatch: boolean;
-  /** Whether a request counts in the quotas of its caller, and is refused when they are used up. */
+  /** Whether a request counts in its caller's quotas. */
   countsInQuota: boolean;
-  /** The codes of its own; those that follow from its shape are added by errorsOf(). */
+  /** Further errors follow from its shape: errorsOf(). */
   errors: readonly ErrorCode[];
 }
 
@@ -131,7 +130,7 @@ type EndpointInput<
 
 const nothing = z.strictObject({});
 
-/** Declares an endpoint; without `request` it takes no body. */
+/** Without `request` the endpoint has no body. */
 export function endpoint<
   const A extends Access,
   const Res extends EndpointResponse,
@@ -155,7 +154,6 @@ export function endpoint<
   };
 }
 
-/** A body of JSON, with an example that works. */
 export const json = <B extends Shape>(body: B, example: z.input<B>): JsonRequest<B> => ({
   kind: "json",
   body,
@@ -191,23 +189,23 @@ type BodyOf<R extends EndpointRequest> =
   R extends JsonRequest<infer B> ? B : R extends UploadRequest<infer B> ? B : NoFields;
 type DataOf<R extends EndpointResponse> = R extends { item: infer D } | { data: infer D } ? D : never;
 
-/** What a handler is given: parsed and typed. Of an upload, `body` has the text fields. */
+/** The parsed input of a handler. For an upload, `body` has the text fields. */
 export type Input<E extends Endpoint> = {
   params: z.output<E["params"]>;
   query: z.output<E["query"]>;
   body: z.output<BodyOf<E["request"]>>;
 };
 
-/** What stands in `data`; of a list, one item. */
+/** The type of `data`; for a list, of one item. */
 export type Data<E extends Endpoint> = z.input<DataOf<E["response"]>>;
 
-/** The schema of the fields that a request sends in its body; null: it sends none. */
+/** null: the endpoint has no body. */
 export function fieldsOf({ request }: Endpoint): Shape | null {
   if (request.kind === "json") return request.body;
   return request.kind === "upload" ? request.fields : null;
 }
 
-/** The status of a success that is complete. */
+/** The status of a complete success. */
 export const statusOf = ({ response }: Endpoint): 200 | 201 =>
   response.kind === "one" ? response.status : 200;
 
@@ -217,7 +215,7 @@ export const statusesOf = (endpoint: Endpoint): (200 | 201 | 202)[] =>
     ? [statusOf(endpoint), 202]
     : [statusOf(endpoint)];
 
-/** Every code that the endpoint can answer with: its own and those that follow from its shape. */
+/** Its own errors and those that follow from its shape. */
 export function errorsOf(endpoint: Endpoint): ErrorCode[] {
   const codes = new Set<ErrorCode>(["INVALID_REQUEST", "RATE_LIMIT_EXCEEDED", ...endpoint.errors]);
   if (endpoint.access.who !== "public") codes.add("INVALID_API_KEY").add("UNAUTHORIZED");
@@ -229,5 +227,5 @@ export function errorsOf(endpoint: Endpoint): ErrorCode[] {
   return [...codes.add("INTERNAL_ERROR").add("SERVICE_UNAVAILABLE")];
 }
 
-/** Whether it takes an Idempotency-Key. */
+/** Whether it accepts an Idempotency-Key. */
 export const isRepeatable = ({ method, base }: Endpoint) => method === "POST" && base === "/v1";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ErrorCode } from "./errors.ts";
 
-/** A moment: ISO 8601 in UTC with milliseconds and `Z`. */
+/** ISO 8601 in UTC with milliseconds and `Z`. */
 export const Timestamp = z.iso.datetime({ precision: 3 }).describe("ISO 8601, UTC, milliseconds");
 
 export const Meta = z
@@ -72,11 +72,10 @@ export type Failure = {
 
 const DECIMAL = /^-?\d{1,15}(\.\d{1,10})?$/;
 
-/** A number in a query or path, where everything arrives as text: `inner` says which numbers are meant. */
+/** A number in a query or path, which arrives as text; `inner` limits it. */
 export const queryNumber = <T extends z.ZodType<number, number>>(inner: T) =>
   z.string().regex(DECIMAL, "must be a number").transform(Number).pipe(inner);
 
-/** Yes or no in a query. */
 export const queryFlag = z
   .enum(["true", "false"])
   .default("false")
@@ -85,7 +84,7 @@ export const queryFlag = z
 
 const filters = z.registry<{ isFilter: true }>();
 
-/** An optional filter of a list or a report. `all`, in any case, means no filter, as its absence does. */
+/** An optional filter. `all`, in any case, means no filter. */
 export function filter<T extends z.ZodType>(schema: T, description?: string): z.ZodOptional<T> {
   const optional = schema.optional();
   const described = description === undefined ? optional : optional.describe(description);
@@ -95,13 +94,13 @@ export function filter<T extends z.ZodType>(schema: T, description?: string): z.
 
 export const isFilter = (schema: z.ZodType): boolean => filters.has(schema);
 
-/** `page` and `limit` of every list. */
+/** The paging of every list. */
 export const paging = {
   page: queryNumber(z.int().min(1).max(1_000_000)).default(1).describe("Page number, from 1"),
   limit: queryNumber(z.int().min(1).max(100)).default(20).describe("Items per page"),
 };
 
-/** Money outside: a JSON number with the currency's own decimals. */
+/** Money in the API: a JSON number with the currency's decimals. */
 export const Amount = z.number().min(0).describe("In the unit of the currency, with its decimals: 19.99");
 export const Currency = z
   .string()

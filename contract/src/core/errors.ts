@@ -118,7 +118,7 @@ export const errorCatalogue = {
 export type ErrorCode = keyof typeof errorCatalogue;
 export const errorCodes = Object.keys(errorCatalogue) as ErrorCode[];
 
-/** What a client or a person does about each code, as the page /docs/errors shows it. */
+/** What a client can do about each code, shown on /docs/errors. */
 export const errorRemedies: Record<ErrorCode, string> = {
   INVALID_REQUEST: "Correct the fields that `details.errors` names, then send the request again.",
   VALIDATION_ERROR: "Fix what `details.errors` lists, then send the request again.",

@@ -18,16 +18,15 @@ const ofUser = ["read:own_profile", "create:products"] as const;
 const ofSeller = [...ofUser, "read:analytics", "manage:products"] as const;
 const ofAdmin = [...ofSeller, "manage:all", "view:admin_panel"] as const;
 
-/** What each role may do; roles are cumulative. */
+/** Roles are cumulative. */
 export const rolePermissions = { user: ofUser, seller: ofSeller, admin: ofAdmin } as const;
 export type RolePermission = (typeof ofAdmin)[number];
 
 /**
- * Who may call an endpoint; whoever is not named here stays out.
- * `public`: nobody is asked; below /v1 that is what a firewall fetches. `visitor`: a guest of the storefront, or a member with the permission. `member`: somebody with
- * an account; a key or token needs the permission (null: any will do), a session has every permission of its role.
- * `session`: a person who signed in, never a key or token. `admin`: a session of an administrator, entered with two factors.
- * `rolePermission` asks for a role beside all that.
+ * Who may call an endpoint; all other callers are refused. `public`: no authentication. `visitor`: a guest of the
+ * storefront, or a member with the permission. `member`: an account; a key or token needs the permission (null: any), a
+ * session has every permission of its role. `session`: a signed-in user, no key or token. `admin`: an administrator in a
+ * two-factor session. `rolePermission` additionally requires a role.
  */
 export type Access =
   | { who: "public" }

@@ -1,6 +1,5 @@
 import { z } from "zod";
 
-/** The AI providers that a product can be compatible with and a stored key can be of. */
 export const providers = [
   "openai",
   "anthropic",

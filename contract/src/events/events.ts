@@ -4,7 +4,7 @@ import { Amount, Currency, filter, paging, Timestamp } from "../core/envelope.ts
 
 const id = z.string();
 
-/** What stands in `data` of each event type. */
+/** The schema of `data` by event type. */
 export const eventData = {
   "product.published": z
     .object({ product: z.object({ id, title: z.string(), type: z.string(), price: Amount, authorId: id }) })
@@ -67,7 +67,7 @@ export const eventData = {
 } as const;
 
 /**
- * What goes to the `webhookUrl` of a run, and nowhere else: in the envelope of events, with their headers and schedule, signed with the
+ * Sent to the `webhookUrl` of a run only: in the envelope of events, with their headers and retries, signed with the
  * account's callback secret.
  */
 const callbackSchema = (status: string) =>
@@ -112,13 +112,13 @@ export const Event = z
   })
   .meta({ id: "Event", description: "The envelope that webhooks deliver, byte for byte." });
 
-/** What comes of an event of one type. */
+/** The whole event of one type. */
 export const eventSchema = (type: EventType | CallbackType) =>
   Event.extend({ type: z.literal(type), data: { ...eventData, ...callbackData }[type] }).meta({
     id: `${toPascalCase(type)}Event`,
   });
 
-/** `product.published` is `ProductPublished`. */
+/** `product.published` becomes `ProductPublished`. */
 const toPascalCase = (type: EventType | CallbackType) =>
   type.replace(/(?:^|\.)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 

@@ -39,7 +39,7 @@ export const EstimateExecution = z
       .max(100)
       .optional()
       .describe("The key for a prompt run; default: every provider of the product"),
-    // Faults inside are a rule's (422, every variable named), so the schema asks for an object alone.
+    // Problems of variables are 422 and name each variable, so the schema only requires an object.
     variables: z
       .record(z.string(), z.unknown())
       .default({})

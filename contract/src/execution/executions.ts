@@ -33,7 +33,7 @@ export const ExecutionResult = z
   .object({ executionId: z.string(), output: z.string(), usage: Usage, metadata })
   .meta({ id: "ExecutionResult" });
 
-/** What 202 answers: where to look for the execution that goes on without its caller. */
+/** The data of 202: where to find the execution that continues in the background. */
 export const AcceptedExecution = z
   .object({
     executionId: z.string(),
@@ -44,10 +44,10 @@ export const AcceptedExecution = z
   })
   .meta({ id: "AcceptedExecution" });
 
-/** USD, at the list prices of providers. */
+/** USD, at the providers' list prices. */
 export const CostLimit = z.number().min(0.00000001).max(1_000_000);
 
-/** Of a call of a provider. */
+/** Of one provider call. */
 export const TimeoutSeconds = z
   .int()
   .min(1)
@@ -66,7 +66,7 @@ export const Execute = z
       .describe(
         "The id of your stored provider key, or sandbox, which calls no model and accepts any model name",
       ),
-    // Faults inside are a rule's (422, every variable named), so the schema asks for an object alone.
+    // Problems of variables are 422 and name each variable, so the schema only requires an object.
     variables: z
       .record(z.string(), z.unknown())
       .default({})

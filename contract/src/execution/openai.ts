@@ -4,7 +4,7 @@ import { Execute, execute } from "./executions.ts";
 
 const options = Execute.shape.options.unwrap().shape;
 
-/** Clients may send it as long as it says what holds anyway; any other wish is refused by its name. */
+/** Accepts the field only with its effective value; any other is refused by name. */
 const onlyValue = <T extends z.ZodType>(usual: T) => usual.nullish();
 const unsupported = (reason: string) => ({ error: `cannot be honoured: ${reason}` });
 const noTools = unsupported("prompts have no tools");
@@ -69,7 +69,7 @@ const unsupportedFields = {
   stop: onlyValue(z.tuple([], unsupported("it is not passed on"))),
 };
 
-/** Fields that are not named here are passed over, as new ones of OpenAI's must be. */
+/** Unknown fields are ignored, since OpenAI adds new ones. */
 export const CreateChatCompletion = z
   .looseObject({ ...supportedFields, ...unsupportedFields })
   .meta({ id: "CreateChatCompletion" });

@@ -8,7 +8,7 @@ const spent = {
   model: z.string().nullable(),
 };
 
-/** What a receipt says, once its signature is checked. */
+/** The content of a receipt, valid after the check of its signature. */
 export const RunReceipt = z
   .object({
     iss: z.string().describe("The marketplace"),

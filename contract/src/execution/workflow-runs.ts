@@ -8,7 +8,7 @@ const access = { who: "member", permission: "ai:execute" } as const;
 
 export const ExecuteWorkflow = z
   .strictObject({
-    // Faults inside are a rule's (422, each by its place), so the schema asks for an object alone.
+    // Problems of inputs are 422 with their places, so the schema only requires an object.
     input: z
       .record(z.string(), z.unknown())
       .default({})

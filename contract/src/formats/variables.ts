@@ -2,7 +2,7 @@ import { z } from "zod";
 import { toVisibleText, visibleText } from "../core/visible-text.ts";
 
 export const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
-/** An input of a prompt. Public, so that a buyer knows the inputs before buying. */
+/** Public, so that users know the inputs before buying. */
 export const Variable = z
   .strictObject({
     name: z.string().regex(VARIABLE_NAME, "must be a name such as topic"),

@@ -1,4 +1,4 @@
-// The index of Medusa's Search Module, which declares none by itself: what a list shows, searches, filters and sorts by.
+// The index of Medusa's Search Module, which has none by default: the fields that a list shows, searches, filters and sorts by.
 const { defineSearchIndex, graphConsume, graphSeed, search } = require("@medusajs/framework/utils");
 
 const source = {
