@@ -20,7 +20,7 @@ after(async () => {
   await market.close();
 });
 
-async function hasEndpoint(url: string): Promise<{ id: string; secret: string }> {
+async function createEndpoint(url: string): Promise<{ id: string; secret: string }> {
   const reply = await owner.post("/v1/webhooks", { url });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
@@ -39,7 +39,7 @@ test("webhook inbox: a new user creates one, sees a signed delivery, and checks 
   await page.getByRole("link", { name: "A new inbox" }).click();
   await sees(page, "Nothing has come in yet.");
   await page.evaluate("window.notReloaded = true");
-  const endpoint = await hasEndpoint(page.url());
+  const endpoint = await createEndpoint(page.url());
   await sendTest(endpoint);
   await sees(page, "signature right");
   assert.equal(await page.evaluate("window.notReloaded"), true);
@@ -55,7 +55,7 @@ test("webhook inbox: a new user creates one, sees a signed delivery, and checks 
 for (const { scheme, width } of looks) {
   test(`webhook inboxes, ${width} pixels, ${scheme}: no overflow and no complaints`, async () => {
     const url = `${market.origin}/dev/hooks/${scheme}-${width}`;
-    await sendTest(await hasEndpoint(url));
+    await sendTest(await createEndpoint(url));
     await market.as(null).request("POST", url, { body: `{"a-rather-long-word":"${"x".repeat(200)}"}` });
     const context = await openContext(browser, { scheme, width });
     const { page, foreign, complaints } = await openPage(context, market.origin);

@@ -64,7 +64,7 @@ async function startReceiver({ command, options }: Program, file: string, secret
 }
 
 /** The endpoint is created first, since the receiver needs its secret at the start. */
-async function hasEndpoint(url: string): Promise<{ id: string; secret: string }> {
+async function createEndpoint(url: string): Promise<{ id: string; secret: string }> {
   const reply = await owner.post("/v1/webhooks", { url });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
@@ -151,7 +151,7 @@ for (const [name, program] of Object.entries(programs)) {
       const path = join(folder.path, `${program.language}.mjs`);
       const code = codeIn(program.language);
       await writeFile(path, program.around?.(code) ?? code);
-      const endpoint = await hasEndpoint(`${market.origin}/dev/hooks/none`);
+      const endpoint = await createEndpoint(`${market.origin}/dev/hooks/none`);
       ({ id: webhookId, secret } = endpoint);
       running = await startReceiver(program, path, secret);
       await owner.patch(`/v1/webhooks/${webhookId}`, { url: running.url });

@@ -25,14 +25,14 @@ after(async () => {
 let people = 0;
 const newAddress = () => `ada.${++people}@example.com`;
 
-interface Walker {
+interface Visitor {
   context: BrowserContext;
   page: Page;
   complaints: string[];
 }
 
 /** A new browser context at a path; `leave` checks its console errors. */
-async function walker(path: string): Promise<Walker> {
+async function openVisitor(path: string): Promise<Visitor> {
   const context = await openContext(browser);
   const { page, complaints } = await openPage(context, market.origin);
   await page.goto(market.origin + path);
@@ -40,7 +40,7 @@ async function walker(path: string): Promise<Walker> {
 }
 
 /** The browser logs refusals (wrong codes, passwords, stale sessions) as errors. No other error is allowed. */
-async function leave({ context, complaints }: Walker): Promise<void> {
+async function leave({ context, complaints }: Visitor): Promise<void> {
   await context.close();
   assert.deepEqual(
     complaints.filter((complaint) => !/status of (400|401|403|422)/.test(complaint)),
@@ -55,17 +55,17 @@ async function linkTo(address: string): Promise<string> {
 }
 
 const pathOf = (page: Page) => page.url().slice(market.origin.length);
-const isSignedIn = async ({ context }: Walker) =>
+const isSignedIn = async ({ context }: Visitor) =>
   (await context.cookies()).some(({ name }) => name === "__Host-session");
 
-async function asksForLink(page: Page, address: string): Promise<void> {
+async function requestLink(page: Page, address: string): Promise<void> {
   await page.getByLabel("Mail address").fill(address);
   await click(page, "Mail me a link");
   await page.waitForURL("**/auth/check-mail*");
 }
 
 /** Opens the magic link in the same tab and clicks. */
-async function comesByLink(page: Page, address: string): Promise<void> {
+async function followMagicLink(page: Page, address: string): Promise<void> {
   await page.goto(await linkTo(address));
   await click(page, "Sign in");
 }
@@ -83,12 +83,12 @@ async function registers(page: Page, address: string): Promise<void> {
   await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
   await click(page, "Register");
   await page.waitForURL("**/auth/check-mail*");
-  await comesByLink(page, address);
+  await followMagicLink(page, address);
   await page.waitForURL("**/auth/signed-in*");
 }
 
 /** Sets up an authenticator app. Returns it with the backup codes. */
-async function setsUpApp(page: Page) {
+async function setUpApp(page: Page) {
   await page.goto(`${market.origin}/auth/two-factor/set-up`);
   await click(page, "Begin");
   await page.getByText("No camera at hand?").click();
@@ -108,7 +108,7 @@ async function setsUpApp(page: Page) {
 
 suite("a magic link", () => {
   test("signs in on click only, and leaves no token in the address bar", async () => {
-    const visitor = await walker("/auth/sign-in");
+    const visitor = await openVisitor("/auth/sign-in");
     const address = newAddress();
     // The field must have the focus, so that a user can type at once.
     await visitor.page.locator("#email:focus").waitFor();
@@ -139,19 +139,19 @@ suite("a magic link", () => {
   });
 
   test("returns to the requested page, also from another tab", async () => {
-    const visitor = await walker("/auth/two-factor/set-up");
+    const visitor = await openVisitor("/auth/two-factor/set-up");
     const address = newAddress();
     assert.match(pathOf(visitor.page), /^\/auth\/sign-in\?returnTo=/);
-    await asksForLink(visitor.page, address);
+    await requestLink(visitor.page, address);
     const tab = await visitor.context.newPage();
-    await comesByLink(tab, address);
+    await followMagicLink(tab, address);
     await tab.getByRole("link", { name: "Continue" }).click();
     await tab.waitForURL("**/auth/two-factor/set-up");
     await leave(visitor);
   });
 
   test("without its token: refused", async () => {
-    const visitor = await walker("/auth/verify");
+    const visitor = await openVisitor("/auth/verify");
     await sees(visitor.page, "This link cannot be used");
     await leave(visitor);
   });
@@ -159,7 +159,7 @@ suite("a magic link", () => {
 
 suite("a password", () => {
   test("registration, confirmation by email and sign-in: work with the keyboard alone", async () => {
-    const visitor = await walker("/auth/register");
+    const visitor = await openVisitor("/auth/register");
     const { keyboard } = visitor.page;
     const address = newAddress();
     const focus = () =>
@@ -174,7 +174,7 @@ suite("a password", () => {
       await keyboard.press(stop === "Register" ? "Enter" : "Tab");
     }
     await visitor.page.waitForURL("**/auth/check-mail*");
-    await comesByLink(visitor.page, address);
+    await followMagicLink(visitor.page, address);
     await sees(visitor.page, "Ada Lovelace");
     await signsOut(visitor.page);
     assert.equal(await isSignedIn(visitor), false);
@@ -196,7 +196,7 @@ suite("a password", () => {
   });
 
   test("missing: reported above the form and beside the field", async () => {
-    const visitor = await walker("/auth/sign-in?with=password");
+    const visitor = await openVisitor("/auth/sign-in?with=password");
     const { page } = visitor;
     await page.getByLabel("Mail address").fill(newAddress());
     await click(page, "Sign in");
@@ -210,15 +210,15 @@ suite("a password", () => {
   });
 
   test("forgotten: replaced after a magic link, with a fresh sign-in", async () => {
-    const visitor = await walker("/auth/register");
+    const visitor = await openVisitor("/auth/register");
     const { page } = visitor;
     const address = newAddress();
     await registers(page, address);
     market.clock.forward(16 * 60_000);
     await page.goto(`${market.origin}/auth/password`);
     await page.getByRole("link", { name: "Sign in again" }).click();
-    await asksForLink(page, address);
-    await comesByLink(page, address);
+    await requestLink(page, address);
+    await followMagicLink(page, address);
     await page.getByRole("link", { name: "Continue" }).click();
     const field = page.getByLabel("Password", { exact: true });
     await field.fill("short");
@@ -241,7 +241,7 @@ suite("a password", () => {
   });
 
   test("can be shown", async () => {
-    const visitor = await walker("/auth/sign-in?with=password");
+    const visitor = await openVisitor("/auth/sign-in?with=password");
     const field = visitor.page.getByLabel("Password", { exact: true });
     assert.equal(await field.getAttribute("type"), "password");
     await visitor.page.getByLabel("Show password").check();
@@ -252,11 +252,11 @@ suite("a password", () => {
 
 suite("two-factor authentication", () => {
   test("set-up with an app: every later sign-in asks for a code", async () => {
-    const visitor = await walker("/auth/register");
+    const visitor = await openVisitor("/auth/register");
     const { page } = visitor;
     const address = newAddress();
     await registers(page, address);
-    const app = await setsUpApp(page);
+    const app = await setUpApp(page);
     assert.equal(app.backupCodes.length, 10);
 
     await signsOut(page);
@@ -280,8 +280,8 @@ suite("two-factor authentication", () => {
 
     await signsOut(page);
     market.clock.forward(60_000);
-    await asksForLink(page, address);
-    await comesByLink(page, address);
+    await requestLink(page, address);
+    await followMagicLink(page, address);
     await click(page, "Use a backup code instead");
     await page.getByLabel("Backup code").fill(app.backupCodes[0]!.toLowerCase());
     await page.keyboard.press("Enter");
@@ -291,10 +291,10 @@ suite("two-factor authentication", () => {
   });
 
   test("a code: gives new backup codes and turns it off", async () => {
-    const visitor = await walker("/auth/register");
+    const visitor = await openVisitor("/auth/register");
     const { page } = visitor;
     await registers(page, newAddress());
-    const app = await setsUpApp(page);
+    const app = await setUpApp(page);
     await page.getByRole("link", { name: "new codes, or turn it off" }).click();
     await page.locator("#renewal[data-ready]").waitFor();
     await mustBeFit(page, "two-factor is on");
@@ -321,7 +321,7 @@ suite("two-factor authentication", () => {
   });
 
   test("old sign-in: asks for a fresh one and returns", async () => {
-    const visitor = await walker("/auth/register");
+    const visitor = await openVisitor("/auth/register");
     const { page } = visitor;
     const address = newAddress();
     await registers(page, address);
@@ -329,8 +329,8 @@ suite("two-factor authentication", () => {
     await page.goto(`${market.origin}/auth/two-factor/set-up`);
     await click(page, "Begin");
     await sees(page, "needs a recent sign-in");
-    await asksForLink(page, address);
-    await comesByLink(page, address);
+    await requestLink(page, address);
+    await followMagicLink(page, address);
     await page.getByRole("link", { name: "Continue" }).click();
     await click(page, "Begin");
     await sees(page, "Scan this with your app");
@@ -340,7 +340,7 @@ suite("two-factor authentication", () => {
 
 test("first administrator: opens the printed link, signs in and gets the role", async () => {
   const link = (await createFirstAdminLink(market.service.ctx))!;
-  const visitor = await walker("/auth/register");
+  const visitor = await openVisitor("/auth/register");
   const { page } = visitor;
   const address = newAddress();
   await registers(page, address);
@@ -367,13 +367,13 @@ test("first administrator: opens the printed link, signs in and gets the role", 
 
 test("first administrator: may sign in with a magic link in another tab", async () => {
   await market.query("update users set role = 'user' where role = 'admin'");
-  const visitor = await walker("/auth/sign-in");
+  const visitor = await openVisitor("/auth/sign-in");
   await visitor.page.goto((await createFirstAdminLink(market.service.ctx))!);
   await visitor.page.getByRole("link", { name: "Sign in" }).click();
   const address = newAddress();
-  await asksForLink(visitor.page, address);
+  await requestLink(visitor.page, address);
   const tab = await visitor.context.newPage();
-  await comesByLink(tab, address);
+  await followMagicLink(tab, address);
   await tab.getByRole("link", { name: "Continue" }).click();
   await click(tab, "Become the administrator");
   await sees(tab, "You are the administrator");
@@ -382,12 +382,12 @@ test("first administrator: may sign in with a magic link in another tab", async 
 
 suite("sessions", () => {
   test("are listed and ended, one or all others", async () => {
-    const [phone, laptop] = [await walker("/auth/register"), await walker("/auth/sign-in")];
+    const [phone, laptop] = [await openVisitor("/auth/register"), await openVisitor("/auth/sign-in")];
     const address = newAddress();
     await registers(phone.page, address);
     market.clock.forward(60_000);
-    await asksForLink(laptop.page, address);
-    await comesByLink(laptop.page, address);
+    await requestLink(laptop.page, address);
+    await followMagicLink(laptop.page, address);
     await sees(laptop.page, "Where you are signed in");
     assert.equal(await laptop.page.locator("#entries li").count(), 2);
     await laptop.page.getByRole("button", { name: /^Sign out Chrome/ }).click();
@@ -458,7 +458,7 @@ for (const { scheme, width } of looks) {
     const page = await context.newPage();
     await registers(page, newAddress());
     for (const path of forSignedIn) await look(path);
-    await setsUpApp(page);
+    await setUpApp(page);
     await look("/auth/two-factor/set-up");
     await context.close();
   });

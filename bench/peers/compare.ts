@@ -93,7 +93,7 @@ async function askOnce(target: Target, { method, path, headers, body }: Request)
   if (!reply.ok) throw new Error(`${asked} and answered ${reply.status}: ${answer}`);
   const sight = target.look(answer);
   const wrong = sight.products.find((product) => !isOurs(product));
-  if (wrong) throw new Error(`${asked} and showed what it was not given: ${JSON.stringify(wrong)}`);
+  if (wrong) throw new Error(`${asked} and showed what it was not expected: ${JSON.stringify(wrong)}`);
   if (sight.products.length === 0) throw new Error(`${asked} and showed nothing: ${answer}`);
   return { sight, ms, answer };
 }
@@ -102,9 +102,9 @@ async function askOnce(target: Target, { method, path, headers, body }: Request)
 function isOurs({ title, description, priceMinor, labels }: SeenProduct): boolean {
   const [, original, copy] = /#(\d+)(?: v(\d+))?$/.exec(title) ?? [];
   const product = productAt(Number(original) + DIFFERENT * Number(copy ?? 0));
-  const given = [product.category, ...product.tags].toSorted().join();
-  const told = labels?.toSorted().join() ?? given;
-  return description === product.description && priceMinor === product.priceMinor && told === given;
+  const expected = [product.category, ...product.tags].toSorted().join();
+  const shown = labels?.toSorted().join() ?? expected;
+  return description === product.description && priceMinor === product.priceMinor && shown === expected;
 }
 
 /** Returns the number of requests per measurement. */

@@ -57,10 +57,10 @@ async function makeCharge(call: Call): Promise<Reply> {
     ...method.outcome,
     createdAt: provider.now(),
   };
-  const kept = await provider.store.insertOrGet(wished);
-  if (!isWhatWasAsked(kept, asked)) return refusal(409, "idempotency_key_reused");
-  const reply = chargeReply(call, kept);
-  return kept.id === wished.id ? afterNewCharge(call, kept, method, reply) : reply;
+  const stored = await provider.store.insertOrGet(wished);
+  if (!isWhatWasAsked(stored, asked)) return refusal(409, "idempotency_key_reused");
+  const reply = chargeReply(call, stored);
+  return stored.id === wished.id ? afterNewCharge(call, stored, method, reply) : reply;
 }
 
 /** The method's further effects after a new charge. */

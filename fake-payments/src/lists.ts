@@ -16,12 +16,12 @@ const Since = z.iso.datetime().transform((text) => new Date(text));
 async function list<Kind extends keyof Listed>(
   { provider, url }: Call,
   kind: Kind,
-  tell: (row: Listed[Kind]) => unknown,
+  render: (row: Listed[Kind]) => unknown,
 ): Promise<Reply> {
   const since = Since.safeParse(url.searchParams.get("since"));
   if (!since.success) return refusal(400, "invalid_request");
   const rows = await provider.store.list(kind, since.data, url.searchParams.get("after"));
-  return jsonReply(200, { items: await Promise.all(rows.map(tell)) });
+  return jsonReply(200, { items: await Promise.all(rows.map(render)) });
 }
 
 const toCharge = ({ id, orderId, state, amountMinor, currency, createdAt }: Charge) => ({

@@ -119,12 +119,12 @@ export const failureCodeOf = (move: Move<string>): string | null =>
 
 /** In memory, for tests of the provider itself. */
 export function memoryStore(): FakeStore {
-  const charges = keptBy<Charge, "orderId">("orderId");
-  const refunds = keptBy<Refund, "refundId">("refundId");
-  const payouts = keptBy<Payout, "payoutId">("payoutId");
-  const accounts = keptBy<Account, "ownerId">("ownerId");
-  const disputes = keptBy<Dispute, "chargeId">("chargeId");
-  const leftOf = ({ id, amountMinor }: Charge) =>
+  const charges = rowsBy<Charge, "orderId">("orderId");
+  const refunds = rowsBy<Refund, "refundId">("refundId");
+  const payouts = rowsBy<Payout, "payoutId">("payoutId");
+  const accounts = rowsBy<Account, "ownerId">("ownerId");
+  const disputes = rowsBy<Dispute, "chargeId">("chargeId");
+  const remainderOf = ({ id, amountMinor }: Charge) =>
     refunds
       .all()
       .filter((refund) => refund.chargeId === id && refund.state !== "failed")
@@ -138,7 +138,7 @@ export function memoryStore(): FakeStore {
     async insertRefund(refund) {
       const earlier = refunds.byKey(refund.refundId);
       if (earlier) return earlier;
-      return refund.amountMinor > leftOf(charges.byId(refund.chargeId)!) ? null : refunds.insert(refund);
+      return refund.amountMinor > remainderOf(charges.byId(refund.chargeId)!) ? null : refunds.insert(refund);
     },
     findRefund: async (refundId) => refunds.byKey(refundId),
     moveRefund: async (id, from, move) =>
@@ -176,7 +176,7 @@ const inTime = (one: { createdAt: Date; id: string }, other: { createdAt: Date; 
   one.createdAt.getTime() - other.createdAt.getTime() || (one.id < other.id ? -1 : 1);
 
 /** Rows with a unique key. */
-function keptBy<Row extends { id: string; state: string } & Record<Key, string>, Key extends string>(
+function rowsBy<Row extends { id: string; state: string } & Record<Key, string>, Key extends string>(
   key: Key,
 ) {
   const rows = new Map<string, Row>();
@@ -186,9 +186,9 @@ function keptBy<Row extends { id: string; state: string } & Record<Key, string>,
     byId,
     byKey: (value: string): Row | null => rows.get(value) ?? null,
     insert(row: Row): Row {
-      const kept = rows.get(row[key]) ?? row;
-      rows.set(kept[key], kept);
-      return kept;
+      const stored = rows.get(row[key]) ?? row;
+      rows.set(stored[key], stored);
+      return stored;
     },
     change(id: string, from: Row["state"], values: Partial<Row>): Row | null {
       const row = byId(id);

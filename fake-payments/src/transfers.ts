@@ -50,11 +50,11 @@ async function makeRefund({ provider, request }: Call): Promise<Reply> {
     ...(await refundOutcome(provider, charge)),
     createdAt: provider.now(),
   };
-  const kept = await provider.store.insertRefund(wished);
-  if (!kept) return refusal(409, "amount_too_large");
-  if (!isWhatWasAsked(kept, asked)) return refusal(409, "idempotency_key_reused");
-  if (kept.id === wished.id) provider.webhooks.sendLater({ about: "refund", refundId });
-  return refundReply(kept);
+  const stored = await provider.store.insertRefund(wished);
+  if (!stored) return refusal(409, "amount_too_large");
+  if (!isWhatWasAsked(stored, asked)) return refusal(409, "idempotency_key_reused");
+  if (stored.id === wished.id) provider.webhooks.sendLater({ about: "refund", refundId });
+  return refundReply(stored);
 }
 
 /** A disputed amount cannot be refunded too. */
@@ -110,11 +110,11 @@ async function makePayout({ provider, request }: Call): Promise<Reply> {
     ...account,
     createdAt: provider.now(),
   };
-  const kept = await provider.store.insertPayout(wished);
-  if (!isWhatWasAsked(kept, asked)) return refusal(409, "idempotency_key_reused");
-  if (kept.id !== wished.id) return payoutReply(kept);
+  const stored = await provider.store.insertPayout(wished);
+  if (!isWhatWasAsked(stored, asked)) return refusal(409, "idempotency_key_reused");
+  if (stored.id !== wished.id) return payoutReply(stored);
   provider.webhooks.sendLater({ about: "payout", payoutId });
-  return payoutReply(kept.state === "returned" ? { ...kept, state: "completed" } : kept);
+  return payoutReply(stored.state === "returned" ? { ...stored, state: "completed" } : stored);
 }
 
 /** The result of a payout to an account; null: unknown account. */

@@ -35,7 +35,7 @@ export function createWebhookSender(secret: Buffer, now: () => Date, waits = WAI
 
   const pause = (ms: number) => sleep(ms, undefined, { signal: closing.signal, ref: false });
 
-  async function isTaken(url: string, body: string): Promise<boolean> {
+  async function isAccepted(url: string, body: string): Promise<boolean> {
     const headers = {
       "content-type": "application/json",
       "fake-signature": signWebhook(secret, body, now()),
@@ -55,10 +55,10 @@ export function createWebhookSender(secret: Buffer, now: () => Date, waits = WAI
     const url = target;
     const body = JSON.stringify({ id: `ntc_${randomUUID()}`, ...event });
     for (const wait of waits.againMs) {
-      if (await isTaken(url, body)) return;
+      if (await isAccepted(url, body)) return;
       await pause(wait);
     }
-    await isTaken(url, body);
+    await isAccepted(url, body);
   }
 
   const unlessClosed = (error: unknown) => {

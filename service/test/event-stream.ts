@@ -23,7 +23,7 @@ export interface EventReader {
   /** Resolves after `count` events in all. */
   waitForEvents(count: number): Promise<ReceivedEvent[]>;
   /** Resolves when the condition is true, checked after each chunk. */
-  until(holds: () => boolean): Promise<void>;
+  until(condition: () => boolean): Promise<void>;
   /** Resolves with whether the stream ended cleanly. */
   ended: Promise<boolean>;
   pause(): void;
@@ -42,9 +42,9 @@ export async function openEventStream(
   const posted = json === undefined ? {} : { "content-type": "application/json" };
   const all = { authorization: `Bearer ${key}`, ...posted, ...headers };
   const method = json === undefined ? "GET" : "POST";
-  const asking = request(origin + path, { agent: false, method, headers: all });
+  const outgoing = request(origin + path, { agent: false, method, headers: all });
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    asking
+    outgoing
       .on("response", resolve)
       .on("error", reject)
       .end(json === undefined ? undefined : JSON.stringify(json));
@@ -75,23 +75,23 @@ export async function openEventStream(
       await listener.until(() => listener.events.length >= count);
       return listener.events;
     },
-    until: (holds) =>
+    until: (condition) =>
       new Promise((resolve, reject) => {
         const watcher = () => {
-          if (!holds()) return;
+          if (!condition()) return;
           watchers.delete(watcher);
           resolve();
         };
         watchers.add(watcher);
         watcher();
-        const heard = () => `after ${listener.events.length} events`;
-        void ended.then(() => reject(new Error(`the stream ended ${heard()}`)));
-        setTimeout(() => reject(new Error(`the stream stood still ${heard()}`)), LIMIT_MS).unref();
+        const progress = () => `after ${listener.events.length} events`;
+        void ended.then(() => reject(new Error(`the stream ended ${progress()}`)));
+        setTimeout(() => reject(new Error(`the stream stood still ${progress()}`)), LIMIT_MS).unref();
       }),
     ended,
     pause: () => void response.pause(),
     resume: () => void response.resume(),
-    close: () => void asking.destroy(),
+    close: () => void outgoing.destroy(),
   };
   return listener;
 }

@@ -47,7 +47,7 @@ function customersOf(moves: MoneyMovement[], { currency, endDate, timezone }: As
   return [...byBuyer].map(([id, theirs]) => ({ id, name: theirs[0]!.buyer.name, sales: theirs }));
 }
 
-const cameIn = (question: AnalyticsQuery) => (customer: Customer) =>
+const boughtInRange = (question: AnalyticsQuery) => (customer: Customer) =>
   customer.sales.some((move) => isIn(question, move));
 const isNewIn =
   (question: AnalyticsQuery) =>
@@ -57,17 +57,17 @@ const isNewIn =
 function summaryOf(moves: MoneyMovement[], question: Asked) {
   const { currency, endDate, timezone } = question;
   const ever = customersOf(moves, question);
-  const came = ever.filter(cameIn(question));
-  const fresh = came.filter(isNewIn(question));
-  const mine = moves.filter((move) => move.currency === currency);
-  const { gross } = add(mine.filter((move) => isIn(question, move)));
-  const all = add(mine.filter((move) => dateIn(timezone, move.at) <= endDate));
+  const active = ever.filter(boughtInRange(question));
+  const fresh = active.filter(isNewIn(question));
+  const ofCurrency = moves.filter((move) => move.currency === currency);
+  const { gross } = add(ofCurrency.filter((move) => isIn(question, move)));
+  const all = add(ofCurrency.filter((move) => dateIn(timezone, move.at) <= endDate));
   return {
-    totalCustomers: came.length,
+    totalCustomers: active.length,
     newCustomers: fresh.length,
-    returningCustomers: came.length - fresh.length,
-    repeatPurchaseRate: rate(came.filter(({ sales }) => sales.length > 1).length, came.length),
-    avgRevenuePerCustomer: each(gross, came.length, currency),
+    returningCustomers: active.length - fresh.length,
+    repeatPurchaseRate: rate(active.filter(({ sales }) => sales.length > 1).length, active.length),
+    avgRevenuePerCustomer: each(gross, active.length, currency),
     lifetimeValue: each(all.gross - all.refunds - all.disputes, ever.length, currency),
   };
 }
@@ -87,16 +87,16 @@ function comingIn(customers: Customer[], question: AnalyticsQuery) {
   });
   const byRow = Map.groupBy(visits, ({ row }) => row);
   return rowsOf(question).map((date) => {
-    const came = byRow.get(date) ?? [];
-    const newCustomers = came.filter(({ isNew }) => isNew).length;
-    return { date, newCustomers, returningCustomers: came.length - newCustomers };
+    const active = byRow.get(date) ?? [];
+    const newCustomers = active.filter(({ isNew }) => isNew).length;
+    return { date, newCustomers, returningCustomers: active.length - newCustomers };
   });
 }
 
 function topOf(customers: Customer[], question: Asked) {
   const spent = ({ sales }: Customer) => add(sales.filter((move) => isIn(question, move))).gross;
   return customers
-    .filter(cameIn(question))
+    .filter(boughtInRange(question))
     .toSorted((one, other) => Number(spent(other) - spent(one)) || (one.id < other.id ? -1 : 1))
     .slice(0, TOP)
     .map((customer) => ({

@@ -86,15 +86,15 @@ function othersIn<T>(
   const others = Map.groupBy(moves, (move) => move.currency);
   return byCurrency(
     [...others]
-      .filter(([other, theirs]) => other !== currency && hasMoved(add(theirs)))
-      .map(([other, theirs]) => ({ currency: other, ...summary(theirs, other) })),
+      .filter(([other, group]) => other !== currency && hasMoved(add(group)))
+      .map(([other, group]) => ({ currency: other, ...summary(group, other) })),
   );
 }
 
 /** Effects by key, the highest revenue first. */
 function groups(moves: MoneyMovement[], keyOf: (move: MoneyMovement) => string) {
   return [...Map.groupBy(moves, keyOf)]
-    .map(([key, theirs]) => ({ key, sums: add(theirs) }))
+    .map(([key, group]) => ({ key, sums: add(group) }))
     .filter(({ sums }) => hasMoved(sums))
     .toSorted(
       (one, other) =>

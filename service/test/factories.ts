@@ -50,15 +50,15 @@ export const workflow = {
 export type ProductInput = Partial<Record<keyof typeof haiku, unknown>> & Record<string, unknown>;
 
 /** Returns the id of a new draft. */
-export async function createDraft(seller: Client, wish: ProductInput = {}): Promise<string> {
-  const reply = await seller.post("/v1/products", { ...haiku, ...wish });
+export async function createDraft(seller: Client, fields: ProductInput = {}): Promise<string> {
+  const reply = await seller.post("/v1/products", { ...haiku, ...fields });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data.id;
 }
 
 /** Returns the id of a new published product. */
-export async function createProduct(seller: Client, wish: ProductInput = {}): Promise<string> {
-  const id = await createDraft(seller, wish);
+export async function createProduct(seller: Client, fields: ProductInput = {}): Promise<string> {
+  const id = await createDraft(seller, fields);
   const reply = await seller.post(`/v1/products/${id}/publish`);
   assert.equal(reply.status, 200, reply.text);
   return id;

@@ -45,8 +45,8 @@ export function ledgerWriter(ctx: Context, people: LedgerParties) {
   const write = (tx: Tx, statement: string) => sql.raw(statement).execute(tx);
 
   /** A completed order, by default of 19.99 with included tax, a commission of a fifth and a provider fee of 0.88. */
-  async function sells(tx: Tx, wish: Partial<SaleTerms> & { currency?: string; feeMinor?: bigint } = {}) {
-    const { currency = "USD", feeMinor = 88n, ...changed } = wish;
+  async function sells(tx: Tx, input: Partial<SaleTerms> & { currency?: string; feeMinor?: bigint } = {}) {
+    const { currency = "USD", feeMinor = 88n, ...changed } = input;
     const terms = {
       ...{ priceMinor: 1_999n, discountMinor: 0n, tax: { basisPoints: 1_900, inclusive: true } },
       ...{ feeBasisPoints: 1_000, commissionBasisPoints: 2_000, ...changed },
@@ -303,10 +303,10 @@ export function ledgerWriter(ctx: Context, people: LedgerParties) {
         createdAt: ctx.now(),
       })
       .execute();
-    const whose = { ownerId: people.sellerId, maturesAt: new Date(0) };
+    const owned = { ownerId: people.sellerId, maturesAt: new Date(0) };
     const earned: Entry[] = [
-      { account: "seller", ...whose, amountMinor: seller },
-      { account: "referrer", ...whose, amountMinor: referrer },
+      { account: "seller", ...owned, amountMinor: seller },
+      { account: "referrer", ...owned, amountMinor: referrer },
     ];
     const onItsWay: Entry[] = [{ account: "in_transit", ownerId: people.sellerId, amountMinor }];
     const paid: Entry[] = [{ account: "provider_clearing", amountMinor }];

@@ -36,18 +36,18 @@ const refusal = (reply: string) =>
   Object.assign(new Error(reply.slice(4)), { responseCode: Number(reply.slice(0, 3)) });
 
 /** A real mail server on this machine, with configurable faults. */
-export async function startMailServer(wish: MailServerOptions = {}): Promise<MailServer> {
+export async function startMailServer(options: MailServerOptions = {}): Promise<MailServer> {
   const emails: ReceivedEmail[] = [];
-  const refuse = wish.refuse ?? {};
+  const refuse = options.refuse ?? {};
   const server = new SMTPServer({
-    secure: wish.tls === "implicit",
-    authOptional: wish.account === undefined,
+    secure: options.tls === "implicit",
+    authOptional: options.account === undefined,
     hideSTARTTLS: true,
     disabledCommands: ["STARTTLS"],
     closeTimeout: 200,
     logger: false,
     onAuth: ({ username, password }, _session, done) =>
-      username === wish.account?.user && password === wish.account?.password
+      username === options.account?.user && password === options.account?.password
         ? done(null, { user: username })
         : done(refusal("535 5.7.8 who are you")),
     onMailFrom: (_address, _session, done) => done(refuse.sender ? refusal(refuse.sender) : null),
@@ -65,11 +65,13 @@ export async function startMailServer(wish: MailServerOptions = {}): Promise<Mai
     },
   });
   server.on("error", () => {});
-  const port = wish.port ?? (await freePort());
+  const port = options.port ?? (await freePort());
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-  const account = wish.account ? `${wish.account.user}:${encodeURIComponent(wish.account.password)}@` : "";
+  const account = options.account
+    ? `${options.account.user}:${encodeURIComponent(options.account.password)}@`
+    : "";
   return {
-    url: `${wish.tls === "implicit" ? "smtps" : "smtp"}://${account}127.0.0.1:${port}`,
+    url: `${options.tls === "implicit" ? "smtps" : "smtp"}://${account}127.0.0.1:${port}`,
     port,
     emails,
     refuse,

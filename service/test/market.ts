@@ -52,11 +52,16 @@ export interface Market {
   clock: { now: Date; forward(ms: number): void };
   logs: string[];
   /** Creates a user with a key of all permissions, or the given ones. */
-  createUser(wish?: { name?: string; role?: Role; plan?: Plan; permissions?: Permission[] }): Promise<Client>;
+  createUser(input?: {
+    name?: string;
+    role?: Role;
+    plan?: Plan;
+    permissions?: Permission[];
+  }): Promise<Client>;
   /** A client with this key, or without any. */
   as(key: string | null): Client;
   /** A client with a new session of the user. */
-  createSession(userId: string, wish?: { secondFactor?: boolean }): Promise<Client>;
+  createSession(userId: string, input?: { secondFactor?: boolean }): Promise<Client>;
   /** Writes past the service. Resolves after all caches have dropped what changed. */
   query(text: string, values?: unknown[]): Promise<pg.QueryResult>;
   /** For tests that write orders, bookings or counters directly: skips the check of the ledger at the end. */
@@ -109,7 +114,7 @@ const generousPlans: PlanConfig = {
 /** Storing a key verifies it. Without own settings, no provider is reachable. */
 const nobody = { baseUrls: Object.fromEntries(providers.map((id) => [id, "http://127.0.0.1:1/v1"])) };
 
-const configOf = (wish: Partial<Config>): Config => ({
+const configOf = (input: Partial<Config>): Config => ({
   environment: "test",
   host: "127.0.0.1",
   port: 0,
@@ -147,7 +152,7 @@ const configOf = (wish: Partial<Config>): Config => ({
   currency: "USD",
   currencies: ["USD", "EUR", "JPY", "KWD"],
   logLevel: "info",
-  ...wish,
+  ...input,
 });
 
 export interface TestDatabase {

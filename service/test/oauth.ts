@@ -5,7 +5,8 @@ import { Browser, type Page } from "./browser.ts";
 import { type Client, clientOf, type Market, type MarketOptions, openMarket, type Reply } from "./market.ts";
 
 /** The OAuth library uses the real clock, so the service does too. */
-export const openOAuthMarket = (wish: MarketOptions = {}) => openMarket({ now: () => new Date(), ...wish });
+export const openOAuthMarket = (options: MarketOptions = {}) =>
+  openMarket({ now: () => new Date(), ...options });
 
 export const REDIRECT_URI = "https://app.example/callback";
 
@@ -19,7 +20,7 @@ export interface OAuthClient {
 export async function createOAuthClient(
   market: Market,
   owner: Client,
-  wish: object = {},
+  options: object = {},
 ): Promise<OAuthClient> {
   const session = await market.createSession(owner.userId);
   const reply = await session.post("/v1/oauth-clients", {
@@ -27,7 +28,7 @@ export async function createOAuthClient(
     redirectUris: [REDIRECT_URI],
     grantTypes,
     scopes: permissions,
-    ...wish,
+    ...options,
   });
   assert.equal(reply.status, 201, reply.text);
   const { clientId, clientSecret, redirectUris } = reply.body.data;

@@ -11,11 +11,11 @@ export type ChatInput = Partial<OpenAI.ChatCompletionCreateParamsNonStreaming> &
 /** A request about rain to the given product. */
 export const chatRequest = (
   model: string,
-  wish: ChatInput = {},
+  input: ChatInput = {},
 ): OpenAI.ChatCompletionCreateParamsNonStreaming => ({
   model,
   messages: [{ role: "user", content: '{"topic": "rain"}' }],
-  ...wish,
+  ...input,
 });
 
 /** The error that the official client throws. */

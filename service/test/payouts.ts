@@ -43,7 +43,7 @@ export function installFakeBank({ service: { ctx } }: Market): FakeBank {
       await syncPayoutFromProvider(ctx, payoutId);
     },
   };
-  const heard = async <T>(question: () => T): Promise<T> => {
+  const withTrouble = async <T>(question: () => T): Promise<T> => {
     if (bank.trouble === "down") throw new PaymentUnknown("nobody is there");
     if (bank.trouble === "we die before") throw new ProcessKilled();
     const answer = question();
@@ -59,14 +59,14 @@ export function installFakeBank({ service: { ctx } }: Market): FakeBank {
     findPayoutAccount: async () => ({ payoutsEnabled: true }),
     sharedPayoutAccount: "acct_test",
     payOut: (request) =>
-      heard(() => {
+      withTrouble(() => {
         const { payoutId } = request;
         const known = bank.paid.get(payoutId) ?? { request, state: bank.begins };
         if (!isSame(known.request, request)) throw new Error("one key, two questions");
         bank.paid.set(payoutId, known);
         return outcomeOf(payoutId, known.state);
       }),
-    findPayout: (payoutId) => heard(() => find(payoutId)),
+    findPayout: (payoutId) => withTrouble(() => find(payoutId)),
   };
   Object.assign(ctx.integrations, { payments: { ...ctx.integrations.payments, ...payouts } });
   return bank;
@@ -89,14 +89,14 @@ export interface EarningInput {
 export const requestPayout = async (
   market: Market,
   { userId }: Client,
-  wish: object = {},
+  input: object = {},
   headers?: Record<string, string>,
-): Promise<Reply> => (await market.createSession(userId)).post("/v1/payouts", wish, headers);
+): Promise<Reply> => (await market.createSession(userId)).post("/v1/payouts", input, headers);
 
-export async function bookEarnings(market: Market, { userId }: Client, wish: EarningInput): Promise<void> {
+export async function bookEarnings(market: Market, { userId }: Client, input: EarningInput): Promise<void> {
   const { ctx } = market.service;
   market.skipLedgerCheck();
-  const { amountMinor, currency = "USD", maturesAt = ctx.now(), account = "seller" } = wish;
+  const { amountMinor, currency = "USD", maturesAt = ctx.now(), account = "seller" } = input;
   // Money matures at the earliest when it is earned.
   const earnedAt = maturesAt < ctx.now() ? maturesAt : ctx.now();
   await ctx.db.transaction().execute((tx) =>

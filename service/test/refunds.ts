@@ -89,8 +89,8 @@ export async function accountsOf(market: Market, orderId: string): Promise<Recor
 }
 
 /** Opens a dispute of an order. */
-export function openDispute(book: FakeRefunds, orderId: string, wish: Partial<Dispute> = {}): string {
-  const disputeId = wish.disputeId ?? `dp_${orderId}`;
+export function openDispute(book: FakeRefunds, orderId: string, fields: Partial<Dispute> = {}): string {
+  const disputeId = fields.disputeId ?? `dp_${orderId}`;
   const known = book.disputes.get(disputeId);
   book.disputes.set(disputeId, {
     disputeId,
@@ -102,7 +102,7 @@ export function openDispute(book: FakeRefunds, orderId: string, wish: Partial<Di
     evidenceDueBy: null,
     createdAt: new Date("2026-06-15T12:00:00.000Z"),
     ...known,
-    ...wish,
+    ...fields,
   });
   return disputeId;
 }

@@ -7,12 +7,12 @@ import type { RunInput } from "./runs.ts";
 export const streamRun = (
   origin: string,
   { key }: Client,
-  wish: RunInput,
+  input: RunInput,
   headers: Record<string, string> = {},
 ): Promise<EventReader> =>
   openEventStream(origin, key, "/v1/ai/execute", headers, {
     ...{ apiKeyId: "sandbox", variables: { topic: "rain" }, stream: true },
-    ...wish,
+    ...input,
   });
 
 /** Reads the events of a run, also after a disconnect. */

@@ -14,8 +14,8 @@ export const providersAt = (server: ProviderServer): Partial<SdkProvidersOptions
 });
 
 /** Stores a provider key that the server accepts. Returns its id. */
-export async function createProviderKey(owner: Client, wish: Record<string, unknown> = {}): Promise<string> {
-  const reply = await owner.post("/v1/ai/keys", { provider: "openai", name: "Key", key: GOOD_KEY, ...wish });
+export async function createProviderKey(owner: Client, input: Record<string, unknown> = {}): Promise<string> {
+  const reply = await owner.post("/v1/ai/keys", { provider: "openai", name: "Key", key: GOOD_KEY, ...input });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data.id;
 }
@@ -29,12 +29,12 @@ export interface RunInput {
 }
 
 /** Runs a product, by default in the sandbox. */
-export const run = (caller: Client, wish: RunInput, headers: Record<string, string> = {}): Promise<Reply> =>
-  caller.post("/v1/ai/execute", { apiKeyId: "sandbox", variables: { topic: "rain" }, ...wish }, headers);
+export const run = (caller: Client, input: RunInput, headers: Record<string, string> = {}): Promise<Reply> =>
+  caller.post("/v1/ai/execute", { apiKeyId: "sandbox", variables: { topic: "rain" }, ...input }, headers);
 
 /** Runs a product and asserts success. */
-export async function runToCompletion(caller: Client, wish: RunInput) {
-  const reply = await run(caller, wish);
+export async function runToCompletion(caller: Client, input: RunInput) {
+  const reply = await run(caller, input);
   assert.equal(reply.status, 200, reply.text);
   return reply.body.data;
 }

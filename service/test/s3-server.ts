@@ -37,8 +37,9 @@ function whyUnsigned({ method, url, headers }: IncomingMessage, body: Buffer): s
   if (!credential) return "no signature";
   const [day, region] = credential.slice(S3_KEY.length + 1).split("/");
   if (!credential.startsWith(`${S3_KEY}/`) || region !== REGION) return "another key or region";
-  const said = String(headers["x-amz-content-sha256"]);
-  if (said !== "UNSIGNED-PAYLOAD" && said !== sha256(body)) return "another body than was signed";
+  const declaredHash = String(headers["x-amz-content-sha256"]);
+  if (declaredHash !== "UNSIGNED-PAYLOAD" && declaredHash !== sha256(body))
+    return "another body than was signed";
   const { pathname, searchParams } = new URL(url!, "http://s3");
   const query = [...searchParams].map(([name, value]) => `${encoded(name)}=${encoded(value)}`).sort();
   const lines = names!.split(";").map((name) => `${name}:${String(headers[name]).trim()}\n`);
@@ -46,7 +47,7 @@ function whyUnsigned({ method, url, headers }: IncomingMessage, body: Buffer): s
     .split("/")
     .map((part) => encoded(decodeURIComponent(part)))
     .join("/");
-  const request = [method, path, query.join("&"), lines.join(""), names, said].join("\n");
+  const request = [method, path, query.join("&"), lines.join(""), names, declaredHash].join("\n");
   const scope = `${day}/${region}/s3/aws4_request`;
   const text = ["AWS4-HMAC-SHA256", headers["x-amz-date"], scope, sha256(request)].join("\n");
   return hmac(signingKey(day!), text).toString("hex") === signature ? null : "a wrong signature";

@@ -16,15 +16,15 @@ export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]
   const asked: Asked[] = [];
   const connections: pg.Client[] = [];
   const { query } = pg.Client.prototype;
-  pg.Client.prototype.query = function (this: pg.Client, ...given: unknown[]) {
-    const [first, second] = given as [string | { text: string; values?: unknown[] }, unknown];
+  pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
+    const [first, second] = args as [string | { text: string; values?: unknown[] }, unknown];
     const named = typeof first === "string" ? { text: first } : first;
     const values = named.values ?? (Array.isArray(second) ? second : []);
     if (SENT_AT_INTERVALS.test(named.text) || values[0] === PROOF_CHANNEL)
-      return (query as (...given: unknown[]) => unknown).apply(this, given);
+      return (query as (...args: unknown[]) => unknown).apply(this, args);
     if (!connections.includes(this)) connections.push(this);
     asked.push({ connection: connections.indexOf(this), text: named.text, values });
-    return (query as (...given: unknown[]) => unknown).apply(this, given);
+    return (query as (...args: unknown[]) => unknown).apply(this, args);
   } as typeof query;
   try {
     await work();

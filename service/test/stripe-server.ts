@@ -25,7 +25,7 @@ export interface StripeServer {
   /** The buyer approves at their bank. */
   approve(intentId: string): void;
   /** Of the whole charge by default. */
-  openDispute(intentId: string, wish?: { status?: string; amount?: number }): string;
+  openDispute(intentId: string, fields?: { status?: string; amount?: number }): string;
   closeDispute(disputeId: string, status: string): void;
   /** A refund from Stripe's dashboard; with some methods it takes days. */
   refundByHand(intentId: string, amount: number, status?: "pending" | "succeeded"): string;
@@ -162,7 +162,7 @@ export async function startStripeServer(
     return Object.assign(method, { customer: null, detached: true });
   }
 
-  function shown(intent: StripeObject) {
+  function intentReply(intent: StripeObject) {
     return {
       ...intent,
       payment_method: intent["payment_method"] && methodOf(intent["payment_method"]),
@@ -188,11 +188,11 @@ export async function startStripeServer(
           url: `https://hooks.stripe.example/3ds?back=${encodeURIComponent(form["return_url"])}`,
         },
       };
-      return shown(intent);
+      return intentReply(intent);
     }
     if (token.includes("Declined")) decline(intent, "insufficient_funds");
     succeed(intent);
-    return shown(intent);
+    return intentReply(intent);
   }
 
   /** An off-session payment that needs authentication has its own code. */
@@ -252,7 +252,7 @@ export async function startStripeServer(
         });
       },
     ],
-    ["GET", /^\/v1\/payment_intents\/(\w+)$/, (_form, id) => shown(get(id, "PaymentIntent"))],
+    ["GET", /^\/v1\/payment_intents\/(\w+)$/, (_form, id) => intentReply(get(id, "PaymentIntent"))],
     [
       "POST",
       /^\/v1\/payment_intents\/(\w+)\/confirm$/,
@@ -261,7 +261,7 @@ export async function startStripeServer(
     [
       "POST",
       /^\/v1\/payment_intents\/(\w+)\/cancel$/,
-      (_form, id) => shown(Object.assign(get(id, "PaymentIntent"), { status: "canceled" })),
+      (_form, id) => intentReply(Object.assign(get(id, "PaymentIntent"), { status: "canceled" })),
     ],
     // Capabilities are enabled only after the onboarding; the platform's settings request them.
     [
@@ -342,7 +342,7 @@ export async function startStripeServer(
     ],
     ["GET", /^\/v1\/disputes\/(\w+)$/, (_form, id) => withIntent(get(id, "dispute"))],
     ["GET", /^\/v1\/disputes$/, (form) => list(all("dispute").map(withIntent), form)],
-    ["GET", /^\/v1\/payment_intents$/, (form) => list(all("payment_intent").map(shown), form)],
+    ["GET", /^\/v1\/payment_intents$/, (form) => list(all("payment_intent").map(intentReply), form)],
     ["POST", /^\/v1\/payment_methods\/(\w+)\/attach$/, (form, id) => attach(id, form["customer"])],
     ["GET", /^\/v1\/payment_methods\/(\w+)$/, (_form, id) => methodOf(id)],
     ["POST", /^\/v1\/payment_methods\/(\w+)\/detach$/, (_form, id) => detach(id)],
@@ -365,15 +365,16 @@ export async function startStripeServer(
     asked.push(`${request.method} ${url.pathname}`);
     const key = request.headers["idempotency-key"];
     if (typeof key !== "string") return attempt(() => answer(request.method!, url.pathname, form));
-    const wish = `${request.method} ${url.pathname} ${sent}`;
+    const requestText = `${request.method} ${url.pathname} ${sent}`;
     if (busy?.test(`${request.method} ${url.pathname}`))
       return { status: 409, body: { error: STILL_RUNNING } };
     const kept = replies.get(key);
-    if (kept && kept.asked !== wish) return { status: 400, body: { error: { type: "idempotency_error" } } };
+    if (kept && kept.asked !== requestText)
+      return { status: 400, body: { error: { type: "idempotency_error" } } };
     if (kept) return kept;
     const made = attempt(() => answer(request.method!, url.pathname, form));
     // Errors after the start of the work are stored too: docs.stripe.com/api/idempotent_requests.
-    replies.set(key, { asked: wish, ...structuredClone(made) });
+    replies.set(key, { asked: requestText, ...structuredClone(made) });
     return made;
   }
 

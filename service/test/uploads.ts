@@ -36,8 +36,8 @@ export async function uploadFile(client: Client, productId: string, sent: Partia
 }
 
 /** A different picture for each color. */
-export async function picture(wish: { width?: number; height?: number; red?: number } = {}) {
-  const { width = 8, height = 8, red = 200 } = wish;
+export async function picture(options: { width?: number; height?: number; red?: number } = {}) {
+  const { width = 8, height = 8, red = 200 } = options;
   const create = { width, height, channels: 3 as const, background: { r: red, g: 100, b: 50 } };
   return new Uint8Array(await sharp({ create }).png().toBuffer());
 }

@@ -11,9 +11,9 @@ export const HOUR_MS = 60 * MINUTE_MS;
 
 /** A market and a receiver, reset before each test: no endpoint, and an answer of 200. */
 export async function openWebhookMarket(
-  wish: Pick<MarketOptions, "postDeadlines" | "transactionTimeouts"> = {},
+  fields: Pick<MarketOptions, "postDeadlines" | "transactionTimeouts"> = {},
 ) {
-  const market = await openMarket(wish);
+  const market = await openMarket(fields);
   const receiver = await startWebhookReceiver();
   const hooks = webhookHelpers(
     () => market,
@@ -42,8 +42,8 @@ export function webhookHelpers(market: () => Market, receiver: () => WebhookRece
       await deliverAll(worker);
     },
 
-    async hasEndpoint(owner: Client, wish: object = {}) {
-      const reply = await owner.post("/v1/webhooks", { url: `${receiver().url}/hook`, ...wish });
+    async hasEndpoint(owner: Client, fields: object = {}) {
+      const reply = await owner.post("/v1/webhooks", { url: `${receiver().url}/hook`, ...fields });
       assert.equal(reply.status, 201, reply.text);
       return reply.body.data;
     },

@@ -51,11 +51,15 @@ export async function openWorkflows() {
 }
 
 /** Returns the id of a draft. */
-export const createWorkflow = (author: Client, wish: DefinitionInput, more: object = {}): Promise<string> =>
+export const createWorkflow = (
+  author: Client,
+  request: DefinitionInput,
+  more: object = {},
+): Promise<string> =>
   createDraft(author, {
     ...haiku,
     type: "WORKFLOW",
-    content: definitionOf(wish),
+    content: definitionOf(request),
     compatibility: undefined,
     ...more,
   });
@@ -70,18 +74,18 @@ export interface ExecuteInput {
 export const postExecution = (
   caller: Client,
   workflowId: string,
-  wish: ExecuteInput = {},
+  request: ExecuteInput = {},
   headers: Record<string, string> = {},
 ): Promise<Reply> =>
   caller.post(
     `/v1/ai/workflows/${workflowId}/execute`,
-    { apiKeys: { sandbox: "sandbox" }, ...wish },
+    { apiKeys: { sandbox: "sandbox" }, ...request },
     headers,
   );
 
 /** Runs it to its end and returns the execution. */
-export async function executeWorkflow(caller: Client, workflowId: string, wish: ExecuteInput = {}) {
-  const reply = await postExecution(caller, workflowId, wish, { prefer: "wait=30" });
+export async function executeWorkflow(caller: Client, workflowId: string, request: ExecuteInput = {}) {
+  const reply = await postExecution(caller, workflowId, request, { prefer: "wait=30" });
   assert.equal(reply.status, 200, reply.text);
   return reply.body.data;
 }
@@ -90,9 +94,9 @@ export async function executeWorkflow(caller: Client, workflowId: string, wish: 
 export async function startExecution(
   caller: Client,
   workflowId: string,
-  wish: ExecuteInput = {},
+  request: ExecuteInput = {},
 ): Promise<string> {
-  const reply = await postExecution(caller, workflowId, wish);
+  const reply = await postExecution(caller, workflowId, request);
   assert.equal(reply.status, 202, reply.text);
   return reply.body.data.executionId;
 }

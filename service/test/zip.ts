@@ -18,7 +18,7 @@ export interface Entry {
 /** A plain archive, with false header values on request. */
 export function zipOf(
   entries: Entry[],
-  wish: { comment?: string; count?: number } = {},
+  header: { comment?: string; count?: number } = {},
 ): Buffer<ArrayBuffer> {
   const locals: Buffer[] = [];
   const directory: Buffer[] = [];
@@ -58,10 +58,10 @@ export function zipOf(
   }
   const list = Buffer.concat(directory);
   const end = Buffer.alloc(18);
-  end.writeUInt16LE(wish.count ?? entries.length, 4);
-  end.writeUInt16LE(wish.count ?? entries.length, 6);
+  end.writeUInt16LE(header.count ?? entries.length, 4);
+  end.writeUInt16LE(header.count ?? entries.length, 6);
   end.writeUInt32LE(list.length, 8);
   end.writeUInt32LE(offset, 12);
-  end.writeUInt16LE(Buffer.byteLength(wish.comment ?? ""), 16);
-  return Buffer.concat([...locals, list, Buffer.from("PK\x05\x06"), end, Buffer.from(wish.comment ?? "")]);
+  end.writeUInt16LE(Buffer.byteLength(header.comment ?? ""), 16);
+  return Buffer.concat([...locals, list, Buffer.from("PK\x05\x06"), end, Buffer.from(header.comment ?? "")]);
 }

@@ -23,7 +23,7 @@ const actionsOf = async (query: string) =>
   (await entries(query)).data.map(({ action }: { action: string }) => action);
 
 /** Writes entries of one actor, a minute apart. */
-async function hasDeeds(actions: string[]): Promise<string> {
+async function writeEntries(actions: string[]): Promise<string> {
   const { ctx } = market.service;
   const { userId } = await market.createUser({ name: "Doer" });
   for (const action of actions) {
@@ -37,7 +37,7 @@ async function hasDeeds(actions: string[]): Promise<string> {
 
 suite("the audit log", () => {
   test("an entry: actor, action, target, time and origin", async () => {
-    const actor = await hasDeeds(["thing.made"]);
+    const actor = await writeEntries(["thing.made"]);
     const { data, meta } = await entries(`actor=${actor}`);
     assert.match(data[0].id, /^aud_/);
     assert.deepEqual(data, [
@@ -64,13 +64,13 @@ suite("the audit log", () => {
   });
 
   test("GET /admin/audit: newest first, with pages", async () => {
-    const actor = await hasDeeds(["a.one", "a.two", "a.three"]);
+    const actor = await writeEntries(["a.one", "a.two", "a.three"]);
     assert.deepEqual(await actionsOf(`actor=${actor}`), ["a.three", "a.two", "a.one"]);
     assert.deepEqual(await actionsOf(`actor=${actor}&limit=2&page=2`), ["a.one"]);
   });
 
   test("filters: actor, action, noun, target and time, combined", async () => {
-    const actor = await hasDeeds(["b.one", "b.two", "bb.one"]);
+    const actor = await writeEntries(["b.one", "b.two", "bb.one"]);
     const at = (minutesAgo: number) =>
       new Date(market.clock.now.getTime() - minutesAgo * 60_000).toISOString();
     assert.deepEqual(await actionsOf(`actor=${actor}&action=b.one`), ["b.one"]);
@@ -95,7 +95,7 @@ suite("the audit log", () => {
     "truncate audit_log",
   ]) {
     test(`append-only in the database: ${statement.split(" ")[0]} is refused`, async () => {
-      await hasDeeds(["c.one"]);
+      await writeEntries(["c.one"]);
       const before = (await market.query("select * from audit_log order by id")).rows;
       await assert.rejects(market.query(statement), /append-only/);
       assert.deepEqual((await market.query("select * from audit_log order by id")).rows, before);

@@ -30,10 +30,10 @@ export async function listAudit(ctx: Context, query: AuditQuery): Promise<Page<A
   const actorId = query.actor === undefined ? undefined : toUuid("usr", query.actor);
   if (actorId === null) return { items: [], total: 0 };
   const { page, limit, action, target: targetId } = query;
-  const wanted = action?.endsWith(".*") ? { noun: action.slice(0, -2) } : { action };
+  const filter = action?.endsWith(".*") ? { noun: action.slice(0, -2) } : { action };
   const span = { from: momentOf(query.from), to: momentOf(query.to) };
   return mapPage(
-    await listAuditRows(ctx.db, { page, limit, actorId, targetId, ...wanted, ...span }),
+    await listAuditRows(ctx.db, { page, limit, actorId, targetId, ...filter, ...span }),
     toEntry,
   );
 }

@@ -84,10 +84,10 @@ async function launchUntilUp(
     // No time limit while it runs: recovery after a crash may take long.
     const client = await connectWhile(async () => attempt.lives(), connectionOf(place));
     if (client) return client;
-    const said = await attempt.said();
-    if (!/shared memory block|lock file/.test(said) || Date.now() > giveUpAt) {
+    const output = await attempt.output();
+    if (!/shared memory block|lock file/.test(output) || Date.now() > giveUpAt) {
       await rm(place.sockets, { recursive: true, force: true });
-      throw new Error(`PostgreSQL does not start (see ${place.log}):\n${said}`);
+      throw new Error(`PostgreSQL does not start (see ${place.log}):\n${output}`);
     }
     await sleep(100);
   }
@@ -104,7 +104,7 @@ async function launch(place: ClusterPaths, binaries: Binaries, settings: Record<
   child.unref();
   return {
     lives: () => lives,
-    said: async () => (await readFile(place.log)).subarray(logged).toString().trim(),
+    output: async () => (await readFile(place.log)).subarray(logged).toString().trim(),
   };
 }
 
@@ -175,7 +175,7 @@ function supervise(
     use.release();
     // After stop(), no caller would stop what a callback starts.
     if (stopping !== undefined) return;
-    for (const tell of callbacks) tell(lost);
+    for (const callback of callbacks) callback(lost);
   });
   const leave = async () => {
     if (!lost) await releasePostgres(place, connection, use);

@@ -34,14 +34,14 @@ export const updateInstallationKey = (db: Database, masterKeyFingerprint: string
   db.updateTable("installation").set({ masterKeyFingerprint }).execute();
 
 export async function mustBelongTo(db: Database, claim: InstallationIdentity): Promise<void> {
-  const kept = await db.selectFrom("installation").selectAll().executeTakeFirst();
-  if (!kept) throw new WrongInstallation("This database has no shop yet: the first start creates one.");
-  if (kept.environment !== claim.environment) {
+  const stored = await db.selectFrom("installation").selectAll().executeTakeFirst();
+  if (!stored) throw new WrongInstallation("This database has no shop yet: the first start creates one.");
+  if (stored.environment !== claim.environment) {
     throw new WrongInstallation(
-      `This database is a ${kept.environment} database; STOA_ENVIRONMENT says ${claim.environment}. Use another database for it.`,
+      `This database is a ${stored.environment} database; STOA_ENVIRONMENT says ${claim.environment}. Use another database for it.`,
     );
   }
-  if (!claim.masterKeyFingerprints.includes(kept.masterKeyFingerprint)) {
+  if (!claim.masterKeyFingerprints.includes(stored.masterKeyFingerprint)) {
     throw new WrongInstallation(
       "STOA_MASTER_KEYS lacks the key that this database was made with; stored secrets could not be opened.",
     );

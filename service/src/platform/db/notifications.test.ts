@@ -19,7 +19,7 @@ before(async () => {
   await sender.connect();
 });
 afterEach(async () => {
-  await Promise.all(opened.map((notices) => notices.close()));
+  await Promise.all(opened.map((notifications) => notifications.close()));
   opened = [];
 });
 after(() => sender.end());
@@ -29,21 +29,21 @@ const send = (payload: string) => sender.query("select pg_notify($1, $2)", [CHAN
 /** A listener with its own clock, which records payloads and clears. */
 function open(url = SERVER_URL) {
   const clock = { ms: 0 };
-  const heard: string[] = [];
-  const seen = { forgotten: 0 };
-  const notices = new Notifications({ target: url }, log, () => clock.ms);
-  notices.register({
-    on: { [CHANNEL]: (payload) => void heard.push(payload) },
-    clear: () => void seen.forgotten++,
+  const payloads: string[] = [];
+  const counts = { clears: 0 };
+  const notifications = new Notifications({ target: url }, log, () => clock.ms);
+  notifications.register({
+    on: { [CHANNEL]: (payload) => void payloads.push(payload) },
+    clear: () => void counts.clears++,
   });
-  opened.push(notices);
-  return { notices, clock, heard, seen };
+  opened.push(notifications);
+  return { notifications, clock, payloads, counts };
 }
 
 async function openAndListen(url?: string) {
   const all = open(url);
-  all.notices.listen();
-  await until("it listens", () => all.notices.areCurrent());
+  all.notifications.listen();
+  await until("it listens", () => all.notifications.areCurrent());
   return all;
 }
 
@@ -84,82 +84,82 @@ async function openLine() {
 }
 
 test("catchUp(): resolves after the notifications of all earlier commits", async () => {
-  const { notices, heard } = await openAndListen();
+  const { notifications, payloads } = await openAndListen();
   for (let round = 0; round < 300; round++) {
     await send(String(round));
-    await notices.catchUp();
-    assert.equal(heard.at(-1), String(round));
+    await notifications.catchUp();
+    assert.equal(payloads.at(-1), String(round));
   }
-  assert.equal(heard.length, 300);
+  assert.equal(payloads.length, 300);
 });
 
 test("catchUp() during a probe: waits for a later one", async () => {
-  const { notices, heard } = await openAndListen();
+  const { notifications, payloads } = await openAndListen();
   for (let round = 0; round < 50; round++) {
-    const waiting = [notices.catchUp()];
+    const waiting = [notifications.catchUp()];
     for (let at = 0; at < 5; at++) {
       await send(`${round}.${at}`);
-      waiting.push(notices.catchUp().then(() => assert.ok(heard.includes(`${round}.${at}`))));
+      waiting.push(notifications.catchUp().then(() => assert.ok(payloads.includes(`${round}.${at}`))));
     }
     await Promise.all(waiting);
   }
 });
 
 test("a rollback sends no notification, a commit sends it", async () => {
-  const { notices, heard } = await openAndListen();
+  const { notifications, payloads } = await openAndListen();
   for (const end of ["rollback", "commit"]) {
     await sender.query("begin");
     await send(end);
-    await notices.catchUp();
-    assert.deepEqual(heard, []);
+    await notifications.catchUp();
+    assert.deepEqual(payloads, []);
     await sender.query(end);
   }
-  await notices.catchUp();
-  assert.deepEqual(heard, ["commit"]);
+  await notifications.catchUp();
+  assert.deepEqual(payloads, ["commit"]);
 });
 
 test("before listening and after closing: not current, and no call waits", async () => {
-  const { notices } = open();
-  assert.equal(notices.areCurrent(), false);
-  await notices.catchUp();
-  notices.listen();
-  await until("it listens", () => notices.areCurrent());
-  await notices.close();
-  assert.equal(notices.areCurrent(), false);
-  await notices.catchUp();
+  const { notifications } = open();
+  assert.equal(notifications.areCurrent(), false);
+  await notifications.catchUp();
+  notifications.listen();
+  await until("it listens", () => notifications.areCurrent());
+  await notifications.close();
+  assert.equal(notifications.areCurrent(), false);
+  await notifications.catchUp();
 });
 
 test("current: after a probe, for a second without probes, and again after the next one", async () => {
-  const { notices, clock } = await openAndListen();
+  const { notifications, clock } = await openAndListen();
   for (let step = 0; step < 20; step++) {
     clock.ms += 300;
-    assert.ok(notices.areCurrent(), `after ${clock.ms} ms`);
-    await notices.catchUp();
+    assert.ok(notifications.areCurrent(), `after ${clock.ms} ms`);
+    await notifications.catchUp();
   }
   clock.ms += 1_000;
-  assert.ok(notices.areCurrent());
-  await notices.catchUp();
+  assert.ok(notifications.areCurrent());
+  await notifications.catchUp();
   clock.ms += 1_001;
-  assert.ok(!notices.areCurrent(), "it could have missed something since");
-  await until("asked, it asked PostgreSQL", () => notices.areCurrent());
+  assert.ok(!notifications.areCurrent(), "it could have missed something since");
+  await until("asked, it asked PostgreSQL", () => notifications.areCurrent());
 });
 
 test("a silent connection: current for a second, then caches are cleared and a new one is opened", async () => {
   const line = await openLine();
   try {
-    const { notices, clock, heard, seen } = await openAndListen(line.url);
+    const { notifications, clock, payloads, counts } = await openAndListen(line.url);
     line.silence(true);
     await send("missed");
-    assert.ok(notices.areCurrent(), "nobody can know yet");
+    assert.ok(notifications.areCurrent(), "nobody can know yet");
     clock.ms += 1_001;
-    assert.ok(!notices.areCurrent());
-    await notices.catchUp();
-    assert.equal(seen.forgotten, 1, "no answer came: all is forgotten before anybody goes on");
+    assert.ok(!notifications.areCurrent());
+    await notifications.catchUp();
+    assert.equal(counts.clears, 1, "no answer came: all is clears before anybody goes on");
     line.silence(false);
-    await until("it listens anew", () => notices.areCurrent());
-    await send("heard");
-    await notices.catchUp();
-    assert.deepEqual(heard, ["heard"]);
+    await until("it listens anew", () => notifications.areCurrent());
+    await send("payloads");
+    await notifications.catchUp();
+    assert.deepEqual(payloads, ["payloads"]);
   } finally {
     await line.close();
   }
@@ -168,14 +168,14 @@ test("a silent connection: current for a second, then caches are cleared and a n
 test("a closed connection: caches are cleared at once, and a new one is opened", async () => {
   const line = await openLine();
   try {
-    const { notices, heard, seen } = await openAndListen(line.url);
+    const { notifications, payloads, counts } = await openAndListen(line.url);
     line.hangUp();
-    await until("it is noticed", () => seen.forgotten > 0);
-    assert.ok(!notices.areCurrent());
-    await until("it listens anew", () => notices.areCurrent());
-    await send("heard");
-    await notices.catchUp();
-    assert.deepEqual(heard, ["heard"]);
+    await until("it is noticed", () => counts.clears > 0);
+    assert.ok(!notifications.areCurrent());
+    await until("it listens anew", () => notifications.areCurrent());
+    await send("payloads");
+    await notifications.catchUp();
+    assert.deepEqual(payloads, ["payloads"]);
   } finally {
     await line.close();
   }
@@ -184,11 +184,11 @@ test("a closed connection: caches are cleared at once, and a new one is opened",
 test("close(): does not wait for a database that does not answer", async () => {
   const line = await openLine();
   line.silence(true);
-  const { notices } = open(line.url);
-  notices.listen();
+  const { notifications } = open(line.url);
+  notifications.listen();
   await sleep(50);
   const begun = performance.now();
-  await notices.close();
+  await notifications.close();
   assert.ok(performance.now() - begun < 1_000);
   await line.close();
 });

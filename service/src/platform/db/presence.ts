@@ -25,7 +25,7 @@ const FROZEN_MS = 10_000;
 const NEEDS_DIRECT =
   "A worker behind a connection pooler needs DATABASE_DIRECT_URL: without it the deliveries of a killed worker wait for a minute";
 
-const NOT_SEEN =
+const LOCK_INVISIBLE =
   "The session lock of this process cannot be seen through DATABASE_URL: check that DATABASE_DIRECT_URL leads to the same database. Until then what a killed process held waits for its lease";
 
 /** A lock of an older session of this process may be about to end and does not count. */
@@ -47,9 +47,9 @@ export class WorkerPresence {
   readonly #key = randomInt(1, MAX_KEY);
   #isHeld = false;
   /** Whether the database that the pool reaches sees the lock. */
-  #isSeen = false;
+  #isVisible = false;
   #hasWarned = false;
-  #looking: Promise<void> | null = null;
+  #checking: Promise<void> | null = null;
   #sessions = 0;
   #holding: Promise<void> = Promise.resolve();
 
@@ -61,7 +61,7 @@ export class WorkerPresence {
 
   /** Written into leases. null while the lock is not held: such a lease simply expires. */
   get key(): number | null {
-    return this.#isHeld && this.#isSeen ? this.#key : null;
+    return this.#isHeld && this.#isVisible ? this.#key : null;
   }
 
   /** The number of sessions so far: after a lost session, other processes may be without their locks too. */
@@ -109,7 +109,7 @@ export class WorkerPresence {
       await Promise.race([this.#retryLock(client, onAttempt), ended]);
     } finally {
       this.#isHeld = false;
-      this.#isSeen = false;
+      this.#isVisible = false;
       await client.end();
     }
   }
@@ -125,31 +125,31 @@ export class WorkerPresence {
     while (!signal.aborted) {
       const { rows } = await client.query(LOCK_QUERY, [PRESENCE_LOCK, this.#key]);
       this.#isHeld = rows[0].held;
-      if (this.#isHeld) await this.#lookThroughPool();
+      if (this.#isHeld) await this.#checkThroughPool();
       onAttempt();
       await sleep(this.#isHeld ? CHECK_EVERY_MS : RETRY_MS, null, { signal, ref: false }).catch(() => {});
     }
   }
 
   /** Waits a limited time for a slow pool: PostgreSQL would end a session that is idle for longer. */
-  async #lookThroughPool(): Promise<void> {
-    this.#looking ??= listPresentWorkers(this.#pool, [this.#key])
-      .then((present) => this.#noteSeen(present.has(this.#key)))
+  async #checkThroughPool(): Promise<void> {
+    this.#checking ??= listPresentWorkers(this.#pool, [this.#key])
+      .then((present) => this.#setVisible(present.has(this.#key)))
       .catch((error) => this.#log.warn({ err: error }, "the session lock of this process was not looked for"))
       .finally(() => {
-        this.#looking = null;
+        this.#checking = null;
       });
     const { signal } = this.#closing;
     await Promise.race([
-      this.#looking,
+      this.#checking,
       sleep(RESPONSE_TIMEOUT_MS, null, { signal, ref: false }).catch(() => {}),
     ]);
   }
 
-  #noteSeen(isSeen: boolean): void {
-    this.#isSeen = isSeen;
-    if (!isSeen && !this.#hasWarned) this.#log.warn(NOT_SEEN);
-    this.#hasWarned = !isSeen;
+  #setVisible(isVisible: boolean): void {
+    this.#isVisible = isVisible;
+    if (!isVisible && !this.#hasWarned) this.#log.warn(LOCK_INVISIBLE);
+    this.#hasWarned = !isVisible;
   }
 }
 

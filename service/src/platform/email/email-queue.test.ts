@@ -220,11 +220,11 @@ suite("header injection", () => {
 
 suite("the connection to the mail server", () => {
   const withServer = async (
-    wish: Parameters<typeof startMailServer>[0],
+    input: Parameters<typeof startMailServer>[0],
     urlOf: (url: string) => string,
     look: (market: Market, other: MailServer) => Promise<void>,
   ) => {
-    const other = await startMailServer(wish);
+    const other = await startMailServer(input);
     const shop = await openMarket({ config: { mail: "smtp", smtpUrl: urlOf(other.url) } });
     await look(shop, other);
     await shop.close();

@@ -19,13 +19,13 @@ after(() => market.close());
 const LINK = "https://stoa.example/auth/verify#token=abc";
 const JSON_WANTED = { accept: "application/json" };
 
-async function send(to: string, wish: Partial<EmailInput> = {}) {
+async function send(to: string, marketOptions: Partial<EmailInput> = {}) {
   const { ctx } = market.service;
   const message = renderEmail({
     subject: "Sign in to Stoa",
     paragraphs: ["Hello."],
     action: { label: "Sign in", url: LINK },
-    ...wish,
+    ...marketOptions,
   });
   await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, to, message));
   return message;

@@ -83,8 +83,8 @@ suite("401 with WWW-Authenticate", () => {
 
   test("a key from its expiry on", async () => {
     const expiresAt = new Date(market.clock.now.getTime() + 60_000);
-    const wish = { userId: member.userId, name: "short", permissions: [...permissions], expiresAt };
-    const { key } = await createKeyAsOperator(market.service.ctx, wish);
+    const input = { userId: member.userId, name: "short", permissions: [...permissions], expiresAt };
+    const { key } = await createKeyAsOperator(market.service.ctx, input);
     market.clock.forward(59_999);
     assert.equal((await withHeader(`Bearer ${key}`)).status, 200);
     market.clock.forward(1);

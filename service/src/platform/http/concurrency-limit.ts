@@ -5,7 +5,7 @@ import { required } from "../../core/required.ts";
 export class ConcurrencyLimit {
   readonly #most: number;
   readonly #why: (most: number) => string;
-  readonly #taken = new Map<string, number>();
+  readonly #counts = new Map<string, number>();
 
   constructor(most: number, why: string | ((most: number) => string)) {
     this.#most = most;
@@ -14,13 +14,13 @@ export class ConcurrencyLimit {
 
   /** Acquires a permit. Returns the function that releases it. */
   acquire(who: string, most = this.#most): () => void {
-    const taken = this.#taken.get(who) ?? 0;
-    if (taken >= most) throw new ApiError("RATE_LIMIT_EXCEEDED", this.#why(most), undefined, 1);
-    this.#taken.set(who, taken + 1);
+    const count = this.#counts.get(who) ?? 0;
+    if (count >= most) throw new ApiError("RATE_LIMIT_EXCEEDED", this.#why(most), undefined, 1);
+    this.#counts.set(who, count + 1);
     return () => {
-      const left = required(this.#taken.get(who), "the count of a caller") - 1;
-      if (left === 0) this.#taken.delete(who);
-      else this.#taken.set(who, left);
+      const remaining = required(this.#counts.get(who), "the count of a caller") - 1;
+      if (remaining === 0) this.#counts.delete(who);
+      else this.#counts.set(who, remaining);
     };
   }
 

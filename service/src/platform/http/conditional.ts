@@ -12,7 +12,7 @@ const opaque = (tag: string) => tag.replace(/^W\//, "");
 
 /** RFC 9110, 13.1.2: If-None-Match compares weakly and may list several. */
 export function isCurrent(request: FastifyRequest, etag: string | undefined): boolean {
-  const given = request.headers["if-none-match"];
-  if (!given || !etag) return false;
-  return given === "*" || given.split(",").some((tag) => opaque(tag.trim()) === opaque(etag));
+  const ifNoneMatch = request.headers["if-none-match"];
+  if (!ifNoneMatch || !etag) return false;
+  return ifNoneMatch === "*" || ifNoneMatch.split(",").some((tag) => opaque(tag.trim()) === opaque(etag));
 }

@@ -44,13 +44,13 @@ const allowance = (...quotas: [requests: number, seconds: number][]): RateLimitK
   quotas: quotas.map(([requests, seconds]) => ({ requests, seconds })),
 });
 
-async function takeAll(counters: RateLimitCounters, wish: RateLimitKey, times: number): Promise<number> {
-  const taken = await Promise.all(Array.from({ length: times }, () => counters.consume(wish)));
+async function takeAll(counters: RateLimitCounters, limits: RateLimitKey, times: number): Promise<number> {
+  const taken = await Promise.all(Array.from({ length: times }, () => counters.consume(limits)));
   return taken.filter(({ allowed }) => allowed).length;
 }
 
-const usedIn = async (counters: RateLimitCounters, wish: RateLimitKey) =>
-  (await counters.peek(wish)).map(({ used }) => used);
+const usedIn = async (counters: RateLimitCounters, limits: RateLimitKey) =>
+  (await counters.peek(limits)).map(({ used }) => used);
 
 /** The reference model: computes the windows from the times of all served requests. */
 function model(quotas: Quota[], served: number[], at: number) {
@@ -122,8 +122,8 @@ const stepsOf = (gap: number) =>
 function driverTests(driver: Driver, times: typeof fine, cases: number): void {
   test("a request: counts in every window, the first one starts them", async () => {
     const counters = await driver.open();
-    const wish = allowance([5, 60], [9, 3_600]);
-    const { allowed, windows } = await counters.consume(wish);
+    const limits = allowance([5, 60], [9, 3_600]);
+    const { allowed, windows } = await counters.consume(limits);
     assert.equal(allowed, true);
     for (const { quota, used, endsAt } of windows) {
       assert.equal(used, 1);
@@ -134,10 +134,10 @@ function driverTests(driver: Driver, times: typeof fine, cases: number): void {
 
   test("a read of the counters: counts nothing, starts nothing", async () => {
     const counters = await driver.open();
-    const wish = allowance([2, 60]);
+    const limits = allowance([2, 60]);
     for (let times = 0; times < 5; times++)
-      assert.deepEqual(await counters.peek(wish), [{ quota: wish.quotas[0], used: 0, endsAt: null }]);
-    assert.equal(await takeAll(counters, wish, 3), 2);
+      assert.deepEqual(await counters.peek(limits), [{ quota: limits.quotas[0], used: 0, endsAt: null }]);
+    assert.equal(await takeAll(counters, limits, 3), 2);
     await counters.close();
   });
 
@@ -154,16 +154,16 @@ function driverTests(driver: Driver, times: typeof fine, cases: number): void {
 
   test("an ended window: restarts with the next request", async () => {
     const counters = await driver.open();
-    const wish = allowance([2, 600], [3, 86_400]);
-    await takeAll(counters, wish, 2);
+    const limits = allowance([2, 600], [3, 86_400]);
+    await takeAll(counters, limits, 2);
     await driver.forward(599_000);
-    assert.equal((await counters.consume(wish)).allowed, false);
+    assert.equal((await counters.consume(limits)).allowed, false);
     await driver.forward(1_000_000);
-    assert.deepEqual(await usedIn(counters, wish), [0, 2]);
-    assert.equal((await counters.consume(wish)).allowed, true);
+    assert.deepEqual(await usedIn(counters, limits), [0, 2]);
+    assert.equal((await counters.consume(limits)).allowed, true);
     await driver.forward(599_000);
-    assert.deepEqual(await usedIn(counters, wish), [1, 3]);
-    const { allowed, windows } = await counters.consume(wish);
+    assert.deepEqual(await usedIn(counters, limits), [1, 3]);
+    const { allowed, windows } = await counters.consume(limits);
     assert.equal(allowed, false);
     assert.deepEqual(
       windows.map(({ used, quota }) => used >= quota.requests),
@@ -174,19 +174,19 @@ function driverTests(driver: Driver, times: typeof fine, cases: number): void {
 
   test("a window: continues when its limit changes with the plan", async () => {
     const counters = await driver.open();
-    const wish = allowance([3, 3_600]);
-    await takeAll(counters, wish, 5);
-    const upgraded = { ...wish, quotas: [{ requests: 5, seconds: 3_600 }] };
+    const limits = allowance([3, 3_600]);
+    await takeAll(counters, limits, 5);
+    const upgraded = { ...limits, quotas: [{ requests: 5, seconds: 3_600 }] };
     assert.equal(await takeAll(counters, upgraded, 5), 2);
-    assert.equal((await counters.consume(wish)).allowed, false);
+    assert.equal((await counters.consume(limits)).allowed, false);
     await counters.close();
   });
 
   test("parallel requests: exactly the allowed number pass", async () => {
     const counters = await driver.open();
-    const wish = allowance([40, 60], [25, 3_600]);
-    assert.equal(await takeAll(counters, wish, 200), 25);
-    assert.deepEqual(await usedIn(counters, wish), [25, 25]);
+    const limits = allowance([40, 60], [25, 3_600]);
+    assert.equal(await takeAll(counters, limits, 200), 25);
+    assert.deepEqual(await usedIn(counters, limits), [25, 25]);
     await counters.close();
   });
 
@@ -217,13 +217,13 @@ suite("counters in memory", () => {
     for (const quota of quotas) {
       test(`${plan}: ${quota.requests} requests in ${quota.seconds} s, not more`, async () => {
         const counters = await inMemory.open();
-        const wish = { key: plan, quotas: [quota] };
-        for (let served = 0; served < quota.requests; served++) await counters.consume(wish);
-        assert.deepEqual(await usedIn(counters, wish), [quota.requests]);
+        const limits = { key: plan, quotas: [quota] };
+        for (let served = 0; served < quota.requests; served++) await counters.consume(limits);
+        assert.deepEqual(await usedIn(counters, limits), [quota.requests]);
         await inMemory.forward(quota.seconds * 1000 - 1);
-        assert.equal((await counters.consume(wish)).allowed, false);
+        assert.equal((await counters.consume(limits)).allowed, false);
         await inMemory.forward(1);
-        assert.equal((await counters.consume(wish)).allowed, true);
+        assert.equal((await counters.consume(limits)).allowed, true);
       });
     }
   }
@@ -238,10 +238,10 @@ suite("counters in Redis", { skip: whyNoRedis }, () => {
 
   test("two processes: together the limit of one", async () => {
     const [one, other] = [await inRedis.open(), await inRedis.open()];
-    const wish = allowance([30, 60], [20, 3_600]);
-    const served = await Promise.all([takeAll(one, wish, 60), takeAll(other, wish, 60)]);
+    const limits = allowance([30, 60], [20, 3_600]);
+    const served = await Promise.all([takeAll(one, limits, 60), takeAll(other, limits, 60)]);
     assert.equal(served[0] + served[1], 20);
-    assert.deepEqual(await usedIn(other, wish), [20, 20]);
+    assert.deepEqual(await usedIn(other, limits), [20, 20]);
     await Promise.all([one.close(), other.close()]);
   });
 });
@@ -260,19 +260,19 @@ suite("counters with a fallback", { skip: whyNoRedis }, () => {
         log,
       },
     );
-    const wish = allowance([3, 3_600]);
-    assert.equal(await takeAll(counters, wish, 2), 2);
+    const limits = allowance([3, 3_600]);
+    assert.equal(await takeAll(counters, limits, 2), 2);
 
     await store.stop();
-    assert.equal(await takeAll(counters, wish, 5), 3, "a window of its own, with the same limit");
+    assert.equal(await takeAll(counters, limits, 5), 3, "a window of its own, with the same limit");
     clock.ms += 3_000;
-    assert.equal((await counters.consume(wish)).allowed, false);
+    assert.equal((await counters.consume(limits)).allowed, false);
     assert.equal(lines.filter((line) => line.includes("counts for itself")).length, 1);
 
     const again = await startRedis(port);
     await until("Redis counts again", async () => {
       clock.ms += 3_000;
-      return (await counters.consume(wish)).allowed;
+      return (await counters.consume(limits)).allowed;
     });
     assert.equal(lines.filter((line) => line.includes("answers again")).length, 1);
     await counters.close();
@@ -294,28 +294,28 @@ suite("counters with a fallback", { skip: whyNoRedis }, () => {
       await counters.close();
       await store.stop();
     });
-    const wish = allowance([100, 3_600]);
-    assert.equal(await takeAll(counters, wish, 3), 3);
+    const limits = allowance([100, 3_600]);
+    assert.equal(await takeAll(counters, limits, 3), 3);
     store.hang();
-    for (const wait of await waits(counters, wish, 10)) assert.ok(wait > 400 && wait < 1_500, `${wait} ms`);
-    for (const wait of await waits(counters, wish, 10)) assert.ok(wait < 200, `${wait} ms: nobody asks it`);
+    for (const wait of await waits(counters, limits, 10)) assert.ok(wait > 400 && wait < 1_500, `${wait} ms`);
+    for (const wait of await waits(counters, limits, 10)) assert.ok(wait < 200, `${wait} ms: nobody asks it`);
     clock.ms += 3_000;
-    const later = await waits(counters, wish, 10);
+    const later = await waits(counters, limits, 10);
     assert.equal(later.filter((wait) => wait > 400).length, 1, `${later} ms: one asks for all`);
 
-    const own = (await usedIn(counters, wish))[0];
+    const own = (await usedIn(counters, limits))[0];
     assert.equal(own, 30);
     store.wake();
     clock.ms += 3_000;
-    await until("Redis counts again", async () => (await usedIn(counters, wish))[0] !== own);
+    await until("Redis counts again", async () => (await usedIn(counters, limits))[0] !== own);
   });
 });
 
 /** The waiting time of each of many parallel requests, in milliseconds. */
-async function waits(counters: RateLimitCounters, wish: RateLimitKey, times: number): Promise<number[]> {
+async function waits(counters: RateLimitCounters, limits: RateLimitKey, times: number): Promise<number[]> {
   const begun = performance.now();
   const wait = async () => {
-    await counters.consume(wish);
+    await counters.consume(limits);
     return performance.now() - begun;
   };
   return Promise.all(Array.from({ length: times }, wait));

@@ -42,10 +42,11 @@ export function notFound(routes: Route[], request: FastifyRequest): ApiError {
 const countParameters = (pattern: string): number => pattern.split("/:").length - 1;
 
 function matches(pattern: string, path: string): boolean {
-  const wanted = pattern.split("/");
-  const given = path.split("/");
+  const expected = pattern.split("/");
+  const actual = path.split("/");
   return (
-    wanted.length === given.length && wanted.every((part, at) => part.startsWith(":") || part === given[at])
+    expected.length === actual.length &&
+    expected.every((part, at) => part.startsWith(":") || part === actual[at])
   );
 }
 

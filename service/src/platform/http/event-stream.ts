@@ -52,11 +52,11 @@ async function run(
   mayRead: () => Promise<boolean>,
 ): Promise<void> {
   const times = { ...streamTimeouts, ...server.streamTimeouts };
-  const gone = new AbortController();
-  const leave = () => gone.abort();
+  const disconnected = new AbortController();
+  const leave = () => disconnected.abort();
   raw.once("close", leave);
   if (raw.destroyed) leave();
-  const over = AbortSignal.any([gone.signal, stream.endSignal]);
+  const over = AbortSignal.any([disconnected.signal, stream.endSignal]);
   const pings = setInterval(() => ping(raw), times.pingMs);
   void untilUnauthorized(mayRead, times.authCheckMs, over).then(leave);
   try {

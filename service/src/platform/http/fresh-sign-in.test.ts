@@ -77,8 +77,8 @@ suite("emails about lasting access", () => {
     await session.post(`/v1/webhooks/${hook.body.data.id}/rotate-secret`, {});
     await session.delete(`/v1/webhooks/${hook.body.data.id}`);
     await session.post("/v1/account/callback-secret");
-    const told = await subjects();
-    assert.deepEqual(told.slice(0, told.length - before), [
+    const sent = await subjects();
+    assert.deepEqual(sent.slice(0, sent.length - before), [
       "Your account has a new callback secret",
       "A webhook endpoint has a new secret",
       "A webhook endpoint has a new address",

@@ -332,34 +332,43 @@ function assertDeclared(endpoint: Endpoint, status: number, answer: string) {
   assert.notEqual(code, "INTERNAL_ERROR");
   const declared = [...errorsOf(endpoint), "NOT_FOUND", "METHOD_NOT_ALLOWED"];
   assert.ok(declared.includes(code), `${endpoint.name} answered ${code}`);
-  assert.doesNotMatch(answer, /\.ts:\d|node_modules/, "no stack is told");
+  assert.doesNotMatch(answer, /\.ts:\d|node_modules/, "the answer has no stack");
 }
 
-const told = ({ endpoint, path, headers, body }: Attempt) =>
+const describeAttempt = ({ endpoint, path, headers, body }: Attempt) =>
   `${named(endpoint).method} ${path}\n${JSON.stringify(headers)}\n${body === null ? "" : JSON.stringify(body.toString())}`;
 
 test("random input at every endpoint: declared answers, never 500", async () => {
-  const seen = new Map<string, Set<number>>();
+  const statusesByEndpoint = new Map<string, Set<number>>();
   const property = fc.asyncProperty(attempts(), async (attempt) => {
     const { status, text: answer } = await send(attempt);
-    seen.set(attempt.endpoint, (seen.get(attempt.endpoint) ?? new Set()).add(status));
+    statusesByEndpoint.set(
+      attempt.endpoint,
+      (statusesByEndpoint.get(attempt.endpoint) ?? new Set()).add(status),
+    );
     try {
       assertDeclared(named(attempt.endpoint), status, answer);
     } catch (error) {
-      throw new Error(`${told(attempt)}\n→ ${status} ${answer.slice(0, 500)}`, { cause: error });
+      throw new Error(`${describeAttempt(attempt)}\n→ ${status} ${answer.slice(0, 500)}`, { cause: error });
     }
   });
   const budget = { interruptAfterTimeLimit: BUDGET_MS };
   await fc.assert(property, { numRuns: REQUESTS, endOnFailure: true, ...budget });
-  assert.deepEqual([...seen.keys()].sort(), endpoints.map(({ name }) => name).sort(), "all were asked");
-  for (const [name, statuses] of seen) {
+  assert.deepEqual(
+    [...statusesByEndpoint.keys()].sort(),
+    endpoints.map(({ name }) => name).sort(),
+    "each endpoint had requests",
+  );
+  for (const [name, statuses] of statusesByEndpoint) {
     assert.ok(
       [...statuses].some((status) => status >= 400),
       `${name} was never given garbage`,
     );
   }
   // Otherwise every request would fail at the first check.
-  const reached = [...seen].filter(([, statuses]) => [...statuses].some((status) => status < 300));
+  const reached = [...statusesByEndpoint].filter(([, statuses]) =>
+    [...statuses].some((status) => status < 300),
+  );
   assert.ok(reached.length > endpoints.length / 2, `only ${reached.length} endpoints ever said yes`);
 });
 

@@ -102,10 +102,10 @@ suite("a repeat with the same Idempotency-Key", () => {
     const productId = await createProduct(seller);
     const buyer = await market.createUser();
     const key = { "idempotency-key": "declined" };
-    const wish = { productId, paymentMethodId: "pm_test_declined" };
-    const first = await buyer.post("/v1/purchases", wish, key);
+    const input = { productId, paymentMethodId: "pm_test_declined" };
+    const first = await buyer.post("/v1/purchases", input, key);
     assertError(first, 402, "INSUFFICIENT_FUNDS");
-    assertReplay(await buyer.post("/v1/purchases", wish, key), first);
+    assertReplay(await buyer.post("/v1/purchases", input, key), first);
     assert.equal((await buyer.get("/v1/purchases")).body.meta.total, 1);
   });
 

@@ -116,8 +116,8 @@ async function claim(ctx: Context, request: IdempotentRequest, token: string): P
   const now = ctx.now();
   const digest = digestOf(request.body);
   const isSilent = sql`k.lease_until < ${afterSeconds(now, LEASE_SECONDS - DEAD_AFTER_SECONDS)}`;
-  const isForgotten = sql`k.created_at < ${afterSeconds(now, -RETENTION_HOURS * 3600)}`;
-  const isFree = sql`(${isForgotten} or (
+  const isExpired = sql`k.created_at < ${afterSeconds(now, -RETENTION_HOURS * 3600)}`;
+  const isFree = sql`(${isExpired} or (
     k.status is null and (k.sealed_resource is null or k.request_digest = ${digest})
     and (k.lease_until < ${now} or (${isSilent} and not ${isWorkerPresent(sql`k.process_lock`)}))))`;
   const columns = sql`lease_token, request_digest as digest, status, sealed_body,
@@ -135,8 +135,8 @@ async function claim(ctx: Context, request: IdempotentRequest, token: string): P
       on conflict (caller, route, key) do update
         set lease_token = excluded.lease_token, lease_until = excluded.lease_until, process_lock = excluded.process_lock,
             request_digest = excluded.request_digest, status = null, sealed_body = null,
-            sealed_resource = case when not ${isForgotten} then k.sealed_resource end,
-            created_at = case when ${isForgotten} or k.sealed_resource is null then excluded.created_at else k.created_at end
+            sealed_resource = case when not ${isExpired} then k.sealed_resource end,
+            created_at = case when ${isExpired} or k.sealed_resource is null then excluded.created_at else k.created_at end
         where ${isFree}
       returning *)
     select ${columns} from taken

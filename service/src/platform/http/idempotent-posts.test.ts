@@ -73,8 +73,8 @@ async function hasRefundRequest() {
 
 async function hasWebhook() {
   const owner = await market.createUser();
-  const wish = { url: "http://127.0.0.1:9/", eventTypes: ["purchase.completed"] };
-  const { body } = await owner.post("/v1/webhooks", wish);
+  const input = { url: "http://127.0.0.1:9/", eventTypes: ["purchase.completed"] };
+  const { body } = await owner.post("/v1/webhooks", input);
   return { owner, webhookId: body.data.id as string };
 }
 

@@ -5,7 +5,7 @@ import { until } from "../../../test/until.ts";
 import { LEASE_SECONDS, RETENTION_HOURS } from "./idempotency.ts";
 
 const HOUR_MS = 3_600_000;
-const wish = { name: "Once", permissions: { "products:read": true } };
+const keyInput = { name: "Once", permissions: { "products:read": true } };
 
 let market: Market;
 let owner: Client;
@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => market.close());
 
-const make = (key: string, body: object = wish) =>
+const make = (key: string, body: object = keyInput) =>
   owner.post("/v1/api-keys", body, { "idempotency-key": key });
 
 /** Moves the clock and signs in again, since creating keys needs a fresh sign-in. */
@@ -40,7 +40,7 @@ function assertNamed(repeat: Reply, first: Reply) {
 }
 
 test("an answer with a secret: not repeated; 409 CONFLICT names the created object", async () => {
-  const body = { ...wish, name: "Repeated" };
+  const body = { ...keyInput, name: "Repeated" };
   const first = await make("one", body);
   for (let times = 0; times < 3; times++) assertNamed(await make("one", body), first);
   assert.equal(await countOf("Repeated"), 1);
@@ -48,7 +48,7 @@ test("an answer with a secret: not repeated; 409 CONFLICT names the created obje
 });
 
 test("a rotated key: the repeat names its successor, which exists once", async () => {
-  const { body } = await owner.post("/v1/api-keys", { ...wish, name: "Rotated" });
+  const { body } = await owner.post("/v1/api-keys", { ...keyInput, name: "Rotated" });
   const path = `/v1/api-keys/${body.data.id}/rotate`;
   const rotate = () => owner.post(path, undefined, { "idempotency-key": "rotate" });
   const first = await rotate();
@@ -68,21 +68,21 @@ test("the secret: not stored, not even sealed", async () => {
 
 test("another body: 422; another account's key: a new request", async () => {
   await make("mine");
-  assertError(await make("mine", { ...wish, name: "Other" }), 422, "IDEMPOTENCY_KEY_REUSED");
+  assertError(await make("mine", { ...keyInput, name: "Other" }), 422, "IDEMPOTENCY_KEY_REUSED");
   assert.equal(await countOf("Other"), 0);
   const { userId } = await market.createUser();
   const theirs = await market.createSession(userId);
-  const reply = await theirs.post("/v1/api-keys", wish, { "idempotency-key": "mine" });
+  const reply = await theirs.post("/v1/api-keys", keyInput, { "idempotency-key": "mine" });
   assert.equal(reply.status, 201, reply.text);
 });
 
 test("a refusal: not stored, the corrected request creates the key", async () => {
-  assertError(await make("mended", { ...wish, name: "" }), 400, "INVALID_REQUEST", "name");
+  assertError(await make("mended", { ...keyInput, name: "" }), 400, "INVALID_REQUEST", "name");
   assert.equal((await make("mended")).status, 201);
 });
 
 test("the name of the created object: for 24 hours, later a new request", async () => {
-  const body = { ...wish, name: "A day" };
+  const body = { ...keyInput, name: "A day" };
   const first = await make("a day", body);
   await later(RETENTION_HOURS * HOUR_MS);
   assertNamed(await make("a day", body), first);
@@ -93,7 +93,7 @@ test("the name of the created object: for 24 hours, later a new request", async 
 });
 
 test("twenty parallel requests: one shows the key, the others get 409", async () => {
-  const body = { ...wish, name: "Twenty" };
+  const body = { ...keyInput, name: "Twenty" };
   const replies = await Promise.all(Array.from({ length: 20 }, () => make("twenty", body)));
   const [first, ...more] = replies.filter(({ status }) => status === 201);
   assert.deepEqual(more, []);
@@ -130,7 +130,7 @@ suite("the first request is still running", () => {
   }
 
   test("a repeat: 409 to retry, then the name of the created object", { timeout: 120_000 }, async () => {
-    const body = { ...wish, name: "Slow" };
+    const body = { ...keyInput, name: "Slow" };
     let first!: Promise<Reply>;
     await whileHeld(async (waiting) => {
       first = make("slow", body);
@@ -147,7 +147,7 @@ suite("the first request is still running", () => {
   test("and loses its lease: creates nothing, only the repeat's key exists", {
     timeout: 120_000,
   }, async () => {
-    const body = { ...wish, name: "Taken over" };
+    const body = { ...keyInput, name: "Taken over" };
     let lost!: Promise<Reply>;
     let taken!: Promise<Reply>;
     await whileHeld(async (waiting) => {
@@ -164,7 +164,7 @@ suite("the first request is still running", () => {
   });
 
   test("and dies after creating the key: a repeat is 409 CONFLICT and names it", async () => {
-    const body = { ...wish, name: "Unseen" };
+    const body = { ...keyInput, name: "Unseen" };
     const first = await make("unseen", body);
     // As when a process dies after its commit and before it stores the answer.
     await market.query("update idempotency_keys set status = null, sealed_body = null where key = 'unseen'");

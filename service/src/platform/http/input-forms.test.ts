@@ -38,7 +38,7 @@ const reads = endpoints.filter(({ method }) => method === "GET");
 const parametersOf = ({ query }: Endpoint) => Object.entries(query.shape) as [string, Endpoint["query"]][];
 
 /** A reply without the parts that differ for each request. */
-const saidBy = ({ status, body, text }: Reply) =>
+const comparable = ({ status, body, text }: Reply) =>
   body?.meta && body.data !== undefined
     ? [status, body.data, body.meta.total]
     : [status, body?.error?.code ?? text];
@@ -76,7 +76,7 @@ suite('a filter "all", in any case', () => {
       assert.equal(plain.status, 200, plain.text);
       for (const spelling of ["all", "ALL"]) {
         const reply = await client.get(pathOf(endpoint) + queryOf(names.map((name) => [name, spelling])));
-        assert.deepEqual(saidBy(reply), saidBy(plain));
+        assert.deepEqual(comparable(reply), comparable(plain));
       }
     });
   }
@@ -88,9 +88,9 @@ suite("an empty query parameter", () => {
       const client = enter(endpoint);
       const plain = await client.get(pathOf(endpoint));
       const names = parametersOf(endpoint).map(([name]): [string, string] => [name, ""]);
-      assert.deepEqual(saidBy(await client.get(pathOf(endpoint) + queryOf(names))), saidBy(plain));
+      assert.deepEqual(comparable(await client.get(pathOf(endpoint) + queryOf(names))), comparable(plain));
       const twice = queryOf([...names, ...names]);
-      assert.deepEqual(saidBy(await client.get(pathOf(endpoint) + twice)), saidBy(plain));
+      assert.deepEqual(comparable(await client.get(pathOf(endpoint) + twice)), comparable(plain));
     });
   }
 
@@ -123,7 +123,7 @@ suite("an enumerated query value", () => {
         const ask = async (text: string) => {
           const own: [string, string][] =
             endpoint.name.startsWith("products.") && name === "status" ? [["author", "me"]] : [];
-          return saidBy(await enter(endpoint).get(pathOf(endpoint) + queryOf([[name, text], ...own])));
+          return comparable(await enter(endpoint).get(pathOf(endpoint) + queryOf([[name, text], ...own])));
         };
         const right = await ask(value);
         assert.equal(right[0], 200, `${endpoint.name} ${name}=${value}`);
@@ -336,7 +336,7 @@ suite("a slash at the end of a path", () => {
     test(`${endpoint.name}: the same route`, async () => {
       const client = enter(endpoint);
       const path = pathOf(endpoint);
-      assert.deepEqual(saidBy(await client.get(`${path}/`)), saidBy(await client.get(path)));
+      assert.deepEqual(comparable(await client.get(`${path}/`)), comparable(await client.get(path)));
     });
   }
 
@@ -370,7 +370,7 @@ suite("sign-in below the base of the API", () => {
             json: endpoint.request.kind === "json" ? {} : undefined,
           }),
         );
-      assert.deepEqual(saidBy(replies[1]!), saidBy(replies[0]!), endpoint.name);
+      assert.deepEqual(comparable(replies[1]!), comparable(replies[0]!), endpoint.name);
       assert.notEqual(replies[0]!.status, 404);
     }
   });

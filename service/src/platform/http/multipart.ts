@@ -126,8 +126,8 @@ function collect(parser: BusboyInstance, path: string, maxBytes: number): Parts 
       reject(invalidRequest(name, name === "file" ? "is sent twice" : "is not known here"));
       return;
     }
-    const said = { name: fileName ?? "", declaredType: type || null };
-    parts.file = storeFile(stream, path, { ...said, maxBytes, signal: parts.end.signal });
+    const declared = { name: fileName ?? "", declaredType: type || null };
+    parts.file = storeFile(stream, path, { ...declared, maxBytes, signal: parts.end.signal });
     parts.file.catch(reject);
   });
   for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const)
@@ -168,7 +168,7 @@ async function storeFile(
   {
     maxBytes,
     signal,
-    ...said
+    ...declared
   }: Pick<UploadedFile, "name" | "declaredType"> & {
     maxBytes: number;
     signal: AbortSignal;
@@ -184,7 +184,7 @@ async function storeFile(
     },
   });
   await pipeline(stream, count, createWriteStream(path, { flags: "wx", mode: 0o600 }), { signal });
-  return { ...said, path, size, sha256: hash.digest("hex") };
+  return { ...declared, path, size, sha256: hash.digest("hex") };
 }
 
 /** Counts all bytes: a chunked request could have no end. */

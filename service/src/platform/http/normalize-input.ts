@@ -20,11 +20,11 @@ interface Definition {
 const definitionOf = (schema: Schema) => schema._zod.def as unknown as Definition;
 
 /** The inner schema of `optional`, `default` and the like. */
-function givenSchemaOf(schema: Schema): Schema {
+function innerSchemaOf(schema: Schema): Schema {
   const { innerType, in: first, out } = definitionOf(schema);
-  if (innerType) return givenSchemaOf(innerType);
+  if (innerType) return innerSchemaOf(innerType);
   if (!first || !out) return schema;
-  return givenSchemaOf(definitionOf(first).type === "transform" ? out : first);
+  return innerSchemaOf(definitionOf(first).type === "transform" ? out : first);
 }
 
 /** Normalizes the value of one query parameter; undefined: it counts as absent. */
@@ -36,7 +36,7 @@ const simplified = (items: unknown[]): unknown => (items.length > 1 ? items : it
 const isAll = (value: unknown) => typeof value === "string" && value.toLowerCase() === "all";
 
 function normalizerOf(schema: z.ZodType): Normalize {
-  const { entries } = definitionOf(givenSchemaOf(schema));
+  const { entries } = definitionOf(innerSchemaOf(schema));
   const spellings = new Map(Object.values(entries ?? {}).map((value) => [value.toLowerCase(), value]));
   const spelled = (value: unknown) =>
     typeof value === "string" ? (spellings.get(value.toLowerCase()) ?? value) : value;
@@ -76,13 +76,13 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 /** Copies a JSON value without each `null` for an optional field whose schema does not accept it. */
 export function omitNulls(schema: Schema, value: unknown): unknown {
-  const given = definitionOf(givenSchemaOf(schema));
+  const given = definitionOf(innerSchemaOf(schema));
   if (given.options) return omitNullsInUnion(given.options, value);
   if (Array.isArray(value) && given.element) return value.map((item) => omitNulls(given.element!, item));
   if (!isObject(value)) return value;
   if (given.shape) return omitNullFields(given.shape, value);
   // A map with enumerated names, such as providers, has optional fields; any other map has only values.
-  const isEnumerated = given.keyType && definitionOf(givenSchemaOf(given.keyType)).entries;
+  const isEnumerated = given.keyType && definitionOf(innerSchemaOf(given.keyType)).entries;
   if (isEnumerated && !accepts(given.valueType!, null)) return withoutNullValues(value);
   return value;
 }
@@ -98,13 +98,13 @@ function omitNullsInUnion(options: Schema[], value: unknown): unknown {
 }
 
 function omitNullFields(shape: Record<string, Schema>, value: Record<string, unknown>) {
-  const kept = Object.entries(value).flatMap(([name, item]) => {
+  const entries = Object.entries(value).flatMap(([name, item]) => {
     const schema = Object.hasOwn(shape, name) ? shape[name] : undefined;
     if (!schema) return [[name, item]];
     if (item === null && accepts(schema, undefined) && !accepts(schema, null)) return [];
     return [[name, omitNulls(schema, item)]];
   });
-  return Object.fromEntries(kept);
+  return Object.fromEntries(entries);
 }
 
 const withoutNullValues = (value: Record<string, unknown>) =>

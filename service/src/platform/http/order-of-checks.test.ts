@@ -133,8 +133,8 @@ test("an id of any form without an object: 404 with the noun's code", async () =
 test("another account's order, event, execution or key: 404, never 403", async () => {
   const buyer = await market.createUser();
   const orderId = await buyProduct(buyer, productId);
-  const wish = { productId, apiKeyId: "sandbox", variables: { topic: "rain" } };
-  const { executionId } = (await buyer.post("/v1/ai/execute", wish)).body.data;
+  const input = { productId, apiKeyId: "sandbox", variables: { topic: "rain" } };
+  const { executionId } = (await buyer.post("/v1/ai/execute", input)).body.data;
   const key = await buyer.post("/v1/ai/keys", {
     provider: "openai",
     name: "mine",

@@ -9,16 +9,17 @@ export interface PreferHeader {
 
 /** The first of repeated preferences counts (RFC 7240); unknown ones are ignored. */
 export function parsePrefer(header: string | string[] | undefined): PreferHeader {
-  const told = new Map<string, string>();
+  const preferences = new Map<string, string>();
   for (const preference of [header ?? []].flat().join(",").split(",")) {
     const [name = "", value = ""] = firstOf(preference.split(";"))
       .split("=")
       .map((part) => part.trim());
-    if (!told.has(name.toLowerCase())) told.set(name.toLowerCase(), value.replace(/^"(.*)"$/, "$1"));
+    if (!preferences.has(name.toLowerCase()))
+      preferences.set(name.toLowerCase(), value.replace(/^"(.*)"$/, "$1"));
   }
-  const wait = told.get("wait");
+  const wait = preferences.get("wait");
   return {
-    respondAsync: told.has("respond-async"),
+    respondAsync: preferences.has("respond-async"),
     waitSeconds: wait !== undefined && /^\d{1,9}$/.test(wait) ? Number(wait) : null,
   };
 }

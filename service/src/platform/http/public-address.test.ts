@@ -10,21 +10,26 @@ import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { createOAuthClient } from "../../../test/oauth.ts";
 import { testPageTokens } from "../../core/test-page-tokens.ts";
 
-interface Asked {
+interface RawReply {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   text: string;
 }
 
 /** `fetch` cannot set Host. */
-function ask(market: Market, path: string, headers: Record<string, string>, body?: object): Promise<Asked> {
+function ask(
+  market: Market,
+  path: string,
+  headers: Record<string, string>,
+  body?: object,
+): Promise<RawReply> {
   const { hostname, port } = new URL(market.origin);
   return new Promise((resolve, reject) => {
     const method = body ? "POST" : "GET";
-    const asking = request({ hostname, port, path, method, headers }, async (reply) => {
+    const outgoing = request({ hostname, port, path, method, headers }, async (reply) => {
       resolve({ status: reply.statusCode!, headers: reply.headers, text: await text(reply) });
     });
-    asking.on("error", reject).end(body && JSON.stringify(body));
+    outgoing.on("error", reject).end(body && JSON.stringify(body));
   });
 }
 
@@ -108,7 +113,7 @@ suite("a test service at a plain HTTP address of the network", () => {
       body,
     );
   /** The response's cookies as a Cookie header. A browser would drop Secure ones here. */
-  function kept({ headers }: Asked): string {
+  function cookiesOf({ headers }: RawReply): string {
     const lines = (headers["set-cookie"] ?? []) as string[];
     for (const line of lines) assert.doesNotMatch(line, /^__|; Secure/i, line);
     return lines.map((line) => line.split(";")[0]).join("; ");
@@ -119,15 +124,18 @@ suite("a test service at a plain HTTP address of the network", () => {
     assert.equal(asked.status, 200, asked.text);
     const [message] = await emailsTo(market, email);
     const token = /#token=([\w-]{43})/.exec(message!.text)![1];
-    const verified = await asBrowser("/api/auth/verify", { cookie: kept(asked) }, { token });
+    const verified = await asBrowser("/api/auth/verify", { cookie: cookiesOf(asked) }, { token });
     assert.equal(verified.status, 200, verified.text);
-    return kept(verified);
+    return cookiesOf(verified);
   }
 
   test("buyers: are sent to the bank at its own address; the bank's desk needs the token", async () => {
     const [maker, buyer] = [await market.createUser(), await market.createUser()];
-    const wish = { productId: await createProduct(maker), paymentMethodId: "pm_test_requires_action" };
-    const { url } = (await buyer.post("/v1/purchases", wish)).body.data.nextAction;
+    const marketOptions = {
+      productId: await createProduct(maker),
+      paymentMethodId: "pm_test_requires_action",
+    };
+    const { url } = (await buyer.post("/v1/purchases", marketOptions)).body.data.nextAction;
     assert.ok(url.startsWith(`${ORIGIN}/dev/payments/authorize/`), url);
     const page = await asBrowser(new URL(url).pathname);
     assert.match(page.text, /Approve this payment/);
@@ -143,11 +151,11 @@ suite("a test service at a plain HTTP address of the network", () => {
     assert.equal(page.status, 200, page.text);
     assert.equal((await asBrowser("/v1/account", { cookie })).status, 200);
     const out = await asBrowser("/api/auth/logout", { cookie }, {});
-    assert.match(kept(out), /stoa-session=(;|$)/);
+    assert.match(cookiesOf(out), /stoa-session=(;|$)/);
   });
 
   test("a visitor: recognized again", async () => {
-    const cookie = kept(await asBrowser("/auth/sign-in", { accept: "text/html" }));
+    const cookie = cookiesOf(await asBrowser("/auth/sign-in", { accept: "text/html" }));
     assert.match(cookie, /\bstoa-guest=/);
     assert.equal((await asBrowser("/v1/products", { cookie })).status, 200);
   });
@@ -172,7 +180,7 @@ suite("a test service at a plain HTTP address of the network", () => {
     keep(cookie);
     for (let hops = 0; hops < 5; hops++) {
       const page = await asBrowser(at, { cookie: [...jar.values()].join("; "), accept: "text/html" });
-      keep(kept(page));
+      keep(cookiesOf(page));
       if (page.status === 200) return assert.match(page.text, /value="allow"/);
       assert.ok(page.headers["location"], `${page.status} ${page.text}`);
       const { pathname, search } = new URL(String(page.headers["location"]), ORIGIN);

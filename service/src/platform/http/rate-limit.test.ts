@@ -38,8 +38,11 @@ const small: PlanConfig = {
 };
 
 const opened: Market[] = [];
-async function open(wish: MarketOptions = {}): Promise<Market> {
-  const market = await openMarket({ ...wish, config: { planConfig: small, ...wish.config } });
+async function open(marketOptions: MarketOptions = {}): Promise<Market> {
+  const market = await openMarket({
+    ...marketOptions,
+    config: { planConfig: small, ...marketOptions.config },
+  });
   opened.push(market);
   return market;
 }

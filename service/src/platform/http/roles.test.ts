@@ -31,7 +31,7 @@ before(async () => {
 after(() => market.close());
 
 /** A caller of every endpoint: its credentials, and the expected identity. */
-interface Knocker {
+interface TestCaller {
   who: "nobody" | "guest" | "session" | "key";
   role: Role;
   secondFactor: boolean;
@@ -39,7 +39,7 @@ interface Knocker {
   headers(): Promise<Record<string, string>>;
 }
 
-const nobody: Knocker = {
+const nobody: TestCaller = {
   who: "nobody",
   role: "user",
   secondFactor: false,
@@ -47,7 +47,7 @@ const nobody: Knocker = {
   headers: async () => ({}),
 };
 
-const guest: Knocker = {
+const guest: TestCaller = {
   ...nobody,
   who: "guest",
   headers: async () => {
@@ -56,7 +56,7 @@ const guest: Knocker = {
   },
 };
 
-const signedIn = (role: Role, secondFactor: boolean): Knocker => ({
+const signedIn = (role: Role, secondFactor: boolean): TestCaller => ({
   ...nobody,
   who: "session",
   role,
@@ -68,7 +68,7 @@ const signedIn = (role: Role, secondFactor: boolean): Knocker => ({
   },
 });
 
-const withKey = (granted: readonly Permission[], role: Role = "user"): Knocker => ({
+const withKey = (granted: readonly Permission[], role: Role = "user"): TestCaller => ({
   ...nobody,
   who: "key",
   role,
@@ -80,7 +80,7 @@ const withKey = (granted: readonly Permission[], role: Role = "user"): Knocker =
 });
 
 /** A token of our OAuth server, for a client that acts as its owner. */
-const withToken = (scope: string, role: Role = "user"): Knocker => ({
+const withToken = (scope: string, role: Role = "user"): TestCaller => ({
   ...withKey(scope.split(" ") as Permission[], role),
   headers: async () => {
     const client = await createOAuthClient(market, await market.createUser({ role }));
@@ -89,7 +89,7 @@ const withToken = (scope: string, role: Role = "user"): Knocker => ({
   },
 });
 
-const knockers: Record<string, Knocker> = {
+const testCallers: Record<string, TestCaller> = {
   nobody,
   "a guest of the storefront": guest,
   "a user": signedIn("user", false),
@@ -108,30 +108,33 @@ const knockers: Record<string, Knocker> = {
 };
 
 /** The specification's matrix as an independent copy: what the caller is missing, or null. */
-function lacking(access: Access, knocker: Knocker): "credential" | { required: string | undefined } | null {
+function missingFor(
+  access: Access,
+  testCaller: TestCaller,
+): "credential" | { required: string | undefined } | null {
   if (access.who === "public") return null;
-  if (knocker.who === "nobody") return "credential";
-  if (knocker.who === "guest") return access.who === "visitor" ? null : { required: undefined };
+  if (testCaller.who === "nobody") return "credential";
+  if (testCaller.who === "guest") return access.who === "visitor" ? null : { required: undefined };
   if (access.who === "admin") {
-    const mayLookIn = knocker.who === "session" && knocker.role === "admin";
+    const mayLookIn = testCaller.who === "session" && testCaller.role === "admin";
     if (!mayLookIn) return { required: "view:admin_panel" };
-    return knocker.secondFactor ? null : { required: "two-factor" };
+    return testCaller.secondFactor ? null : { required: "two-factor" };
   }
-  if (knocker.who === "key" && access.who === "session") return { required: "session" };
+  if (testCaller.who === "key" && access.who === "session") return { required: "session" };
   const wanted = access.who === "session" ? null : access.permission;
-  if (knocker.who === "key" && wanted !== null && !knocker.permissions.includes(wanted))
+  if (testCaller.who === "key" && wanted !== null && !testCaller.permissions.includes(wanted))
     return { required: wanted };
   const role = "rolePermission" in access ? access.rolePermission : undefined;
-  const held: readonly string[] = rolePermissions[knocker.role];
+  const held: readonly string[] = rolePermissions[testCaller.role];
   return role === undefined || held.includes(role) ? null : { required: role };
 }
 
 /** Unknown ids and no body, so that no endpoint has an effect. */
-const knock = ({ method, base, path }: Endpoint, headers: Record<string, string>) =>
+const callEndpoint = ({ method, base, path }: Endpoint, headers: Record<string, string>) =>
   market.as(null).request(method, base + path.replace(/:\w+/g, "nothing"), { headers });
 
-function assertVerdict(endpoint: Endpoint, knocker: Knocker, reply: Reply) {
-  const lack = lacking(endpoint.access, knocker);
+function assertVerdict(endpoint: Endpoint, testCaller: TestCaller, reply: Reply) {
+  const lack = missingFor(endpoint.access, testCaller);
   if (lack === "credential") return assertError(reply, 401, "INVALID_API_KEY");
   if (lack === null) {
     assert.ok(reply.status !== 403 && reply.body?.error?.code !== "INVALID_API_KEY", reply.text);
@@ -143,7 +146,7 @@ function assertVerdict(endpoint: Endpoint, knocker: Knocker, reply: Reply) {
 }
 
 /** The caller that authentication makes of these credentials. */
-function callerOf({ who, role, secondFactor, permissions: granted }: Knocker): Caller {
+function callerOf({ who, role, secondFactor, permissions: granted }: TestCaller): Caller {
   const known = { userId: "u", plan: "free", quota: null, role } as const;
   if (who === "guest") return { kind: "guest", guestId: "g" };
   if (who === "key") return { ...known, kind: "key", keyId: "k", permissions: new Set(granted) };
@@ -151,18 +154,18 @@ function callerOf({ who, role, secondFactor, permissions: granted }: Knocker): C
 }
 
 test("role matrix: every caller at every endpoint is allowed or refused as the specification says", () => {
-  for (const [name, knocker] of Object.entries(knockers)) {
-    if (knocker.who === "nobody") continue;
+  for (const [name, testCaller] of Object.entries(testCallers)) {
+    if (testCaller.who === "nobody") continue;
     for (const endpoint of endpoints)
       assert.deepEqual(
-        refusalOf(callerOf(knocker), endpoint.access),
-        lacking(endpoint.access, knocker),
+        refusalOf(callerOf(testCaller), endpoint.access),
+        missingFor(endpoint.access, testCaller),
         `${name} at ${endpoint.name}`,
       );
   }
 });
 
-/** What authorization requires, in the form of `lacking`; null: allowed. */
+/** What authorization requires, in the form of `missingFor`; null: allowed. */
 function refusalOf(caller: Caller, access: Access): { required: string | undefined } | null {
   try {
     mustBeAllowed(caller, access);
@@ -173,18 +176,18 @@ function refusalOf(caller: Caller, access: Access): { required: string | undefin
 }
 
 suite("role matrix over HTTP: without a credential 401, a refused caller 403, an allowed caller passes", () => {
-  const headersOf = new Map<Knocker, Promise<Record<string, string>>>();
-  async function knockAs(endpoint: Endpoint, knocker: Knocker): Promise<void> {
-    const headers = headersOf.get(knocker) ?? knocker.headers();
-    headersOf.set(knocker, headers);
-    assertVerdict(endpoint, knocker, await knock(endpoint, await headers));
+  const headersOf = new Map<TestCaller, Promise<Record<string, string>>>();
+  async function knockAs(endpoint: Endpoint, testCaller: TestCaller): Promise<void> {
+    const headers = headersOf.get(testCaller) ?? testCaller.headers();
+    headersOf.set(testCaller, headers);
+    assertVerdict(endpoint, testCaller, await callEndpoint(endpoint, await headers));
   }
 
   const guarded = endpoints.filter(({ access }) => access.who !== "public");
-  const callers = Object.values(knockers).filter(({ who }) => who !== "nobody");
+  const callers = Object.values(testCallers).filter(({ who }) => who !== "nobody");
   for (const [at, endpoint] of guarded.entries()) {
-    const refused = callers.filter((caller) => lacking(endpoint.access, caller));
-    const allowed = callers.filter((caller) => !lacking(endpoint.access, caller));
+    const refused = callers.filter((caller) => missingFor(endpoint.access, caller));
+    const allowed = callers.filter((caller) => !missingFor(endpoint.access, caller));
     // In full size every caller; else one of each kind, a different one per endpoint.
     const tried = isFullSize
       ? callers
@@ -197,7 +200,7 @@ suite("role matrix over HTTP: without a credential 401, a refused caller 403, an
 
 test("public endpoints: every caller passes", async () => {
   for (const endpoint of endpoints.filter(({ access }) => access.who === "public"))
-    assertVerdict(endpoint, nobody, await knock(endpoint, {}));
+    assertVerdict(endpoint, nobody, await callEndpoint(endpoint, {}));
 });
 
 suite("deny by default", () => {
@@ -422,8 +425,8 @@ suite("objects of one seller", () => {
         );
 
   const hasApiKey = async ({ userId }: Client): Promise<string> => {
-    const wish = { name: "Theirs", permissions: {} };
-    return (await (await market.createSession(userId)).post("/v1/api-keys", wish)).body.data.id;
+    const input = { name: "Theirs", permissions: {} };
+    return (await (await market.createSession(userId)).post("/v1/api-keys", input)).body.data.id;
   };
 
   const hasPayout = async (who: Client): Promise<string> => {

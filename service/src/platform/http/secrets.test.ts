@@ -113,10 +113,10 @@ async function signIn(email: string): Promise<Client> {
 
 /** Creates, uses, rotates and repeats keys. The part before the secret is public. */
 async function useKeys(session: Client): Promise<void> {
-  const wish = { name: "laptop", permissions: { "products:read": true, "ai:execute": true } };
+  const keyInput = { name: "laptop", permissions: { "products:read": true, "ai:execute": true } };
   const once = { "idempotency-key": "secrets" };
-  const made = good(await session.post("/v1/api-keys", wish, once)).body.data;
-  await session.post("/v1/api-keys", wish, once);
+  const made = good(await session.post("/v1/api-keys", keyInput, once)).body.data;
+  await session.post("/v1/api-keys", keyInput, once);
   good(await market.as(made.key).get("/v1/products"));
   const path = `/v1/api-keys/${made.id}/rotate`;
   const { key } = good(await session.post(path, {}, once)).body.data;

@@ -2,13 +2,13 @@
 export async function forEachRow<Row>(
   rows: Row[],
   work: (row: Row) => Promise<unknown>,
-  tell: (row: Row, error: unknown) => void,
+  report: (row: Row, error: unknown) => void,
 ): Promise<void> {
   for (const row of rows) {
     try {
       await work(row);
     } catch (error) {
-      tell(row, error);
+      report(row, error);
     }
   }
 }

@@ -22,8 +22,8 @@ const WORKER = { api: false, worker: true };
 const smtp = (port: number): Partial<Config> => ({ mail: "smtp", smtpUrl: `smtp://127.0.0.1:${port}` });
 
 /** A shop that requests jobs without running them, and its workers, which stop before it does. */
-async function openShop(t: TestContext, wish: Parameters<typeof openMarket>[0] = {}) {
-  const market = await openMarket({ ...wish, config: { roles: ALONE, ...wish.config } });
+async function openShop(t: TestContext, marketOptions: Parameters<typeof openMarket>[0] = {}) {
+  const market = await openMarket({ ...marketOptions, config: { roles: ALONE, ...marketOptions.config } });
   const { ctx } = market.service;
   const target = (ctx.pool.options as pg.PoolConfig).connectionString!;
   const workers: Service[] = [];
@@ -35,7 +35,11 @@ async function openShop(t: TestContext, wish: Parameters<typeof openMarket>[0] =
     market,
     ask: (recipient: string) => ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, recipient, message)),
     async startWorker() {
-      const overrides = { now: ctx.now, log: ctx.log, ...(wish.mail && { mail: wish.mail }) };
+      const overrides = {
+        now: ctx.now,
+        log: ctx.log,
+        ...(marketOptions.mail && { mail: marketOptions.mail }),
+      };
       const config = { ...ctx.config, roles: WORKER };
       workers.push(await startService(config, { target, maxConnections: 6 }, overrides));
     },
@@ -64,7 +68,7 @@ const hurry = ({ query }: Market, retries = 0) =>
   query("update pgboss.job set start_after = now(), retry_count = $1 where state = 'retry'", [retries]);
 
 /** Marks the job as held by a killed worker. Returns a queue for the maintenance that workers run every minute. */
-async function isHeldByTheDead({ service }: Market): Promise<PgBoss> {
+async function holdByKilledWorker({ service }: Market): Promise<PgBoss> {
   const boss = new PgBoss({ db: bossDatabase(service.ctx.pool), supervise: false, schedule: false });
   await boss.start();
   assert.equal((await boss.fetch(sendEmailJob.name)).length, 1);
@@ -151,7 +155,7 @@ suite("a queued job", { timeout: 300_000 }, () => {
     const server = await openServer(t);
     const { market, ask, startWorker } = await openShop(t, { config: smtp(server.port) });
     await ask("ada@example.com");
-    const boss = await isHeldByTheDead(market);
+    const boss = await holdByKilledWorker(market);
     const late =
       "update pgboss.job set heartbeat_on = heartbeat_on - interval '1 second' * $1 where state = 'active'";
     await startWorker();

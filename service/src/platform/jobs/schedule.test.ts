@@ -69,7 +69,7 @@ async function work(name: string, { ahead, dies }: Worker): Promise<void> {
 }
 
 /** The written rows in order. */
-async function deedsOf(name: string): Promise<string[]> {
+async function writtenRows(name: string): Promise<string[]> {
   const { rows } = await market.query("select slot, item from deeds where job = $1 order by at", [name]);
   return rows.map(({ slot, item }) => `${slot.toISOString()} ${item}`);
 }
@@ -96,16 +96,16 @@ test("scheduled times: start when the schedule is first checked", async () => {
   const name = newName();
   const look = () => runSchedule(market.service.ctx, jobOf(name));
   await look();
-  assert.deepEqual(await deedsOf(name), []);
+  assert.deepEqual(await writtenRows(name), []);
   const { first, later } = await slotsOf(name);
   assert.deepEqual([first.slot, first.done_at, later], ["-infinity", market.clock.now, []]);
   const slot = nextMidnight(market.clock.now);
   market.clock.now = new Date(slot.getTime() - 1);
   await look();
-  assert.deepEqual(await deedsOf(name), []);
+  assert.deepEqual(await writtenRows(name), []);
   market.clock.now = slot;
   await look();
-  assert.equal((await deedsOf(name)).length, ITEMS.length);
+  assert.equal((await writtenRows(name)).length, ITEMS.length);
 });
 
 test("after days of downtime: each scheduled time runs, the oldest first", async () => {
@@ -117,7 +117,7 @@ test("after days of downtime: each scheduled time runs, the oldest first", async
   const slots = slotsBetween(start, market.clock.now);
   assert.equal(slots.length, 9);
   assert.deepEqual(
-    await deedsOf(name),
+    await writtenRows(name),
     slots.flatMap((slot) => ITEMS.map((item) => `${slot.toISOString()} ${item}`)),
   );
 });
@@ -127,9 +127,9 @@ test("a scheduled time that fails: tried again before any later one", async () =
   await runSchedule(market.service.ctx, jobOf(name));
   market.clock.forward(2 * SLOT_MS);
   await assert.rejects(runSchedule(market.service.ctx, jobOf(name, 2)), ProcessKilled);
-  assert.equal((await deedsOf(name)).length, 2);
+  assert.equal((await writtenRows(name)).length, 2);
   await runSchedule(market.service.ctx, jobOf(name));
-  assert.equal((await deedsOf(name)).length, 2 * ITEMS.length);
+  assert.equal((await writtenRows(name)).length, 2 * ITEMS.length);
 });
 
 test("a scheduled time that another worker has finished: writes are refused", async () => {
@@ -145,7 +145,7 @@ test("a scheduled time that another worker has finished: writes are refused", as
     },
   };
   await runSchedule(ctx, slow);
-  assert.equal((await deedsOf(name)).length, ITEMS.length);
+  assert.equal((await writtenRows(name)).length, ITEMS.length);
 });
 
 test("a scheduled time: not finished while another worker still writes in it", async () => {
@@ -169,7 +169,7 @@ test("a scheduled time: not finished while another worker still writes in it", a
   };
   await runSchedule(ctx, slow);
   assert.ok(await isEnded());
-  assert.equal((await deedsOf(name)).length, ITEMS.length + 1);
+  assert.equal((await writtenRows(name)).length, ITEMS.length + 1);
 });
 
 test("random clocks and crashes: no scheduled time is missed, doubled or out of order", async () => {
@@ -197,12 +197,12 @@ test("random clocks and crashes: no scheduled time is missed, doubled or out of 
         later.map(({ slot, done_at }) => [new Date(slot).getTime(), done_at !== null]),
         slots.map((slot) => [slot.getTime(), true]),
       );
-      const deeds = await deedsOf(name);
+      const written = await writtenRows(name);
       assert.deepEqual(
-        deeds.toSorted(),
+        written.toSorted(),
         slots.flatMap((slot) => ITEMS.map((item) => `${slot.toISOString()} ${item}`)),
       );
-      const order = deeds.map((deed) => deed.split(" ")[0]!);
+      const order = written.map((deed) => deed.split(" ")[0]!);
       assert.deepEqual(order, order.toSorted());
     }),
     { numRuns: runs(60) },
