@@ -149,8 +149,8 @@ export interface ExpiringKey {
 }
 
 /**
- * Marks and returns the keys that expire within so many days and whose owners had no email about it. One statement, so
- * each key goes to one of parallel runs. Keys that were created for a shorter time, and replaced keys, get none.
+ * Marks and returns the keys that expire within `days` and have no email about it yet. One statement, so each key goes
+ * to one of parallel runs. Keys that were created for a shorter time, and replaced keys, are omitted.
  */
 export const claimExpiringKeys = (tx: Tx, days: number, now: Date, until: Date) =>
   tx

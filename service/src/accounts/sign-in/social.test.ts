@@ -121,7 +121,7 @@ for (const name of NAMES) {
       assert.equal(visit.location, `${market.origin}/auth/signed-in`);
       const claims = await claimsOf(session!);
       assert.equal(claims.email, email);
-      // GitHub shows the name to everybody already; Google's is not public.
+      // Names are public at GitHub and private at Google.
       if (name === "github") assert.equal(claims.name, "Ada Lovelace");
       else assert.match(claims.name, /^Member [0-9a-f]{6}$/);
       assert.ok(visit.headers.getSetCookie().some((line) => line.startsWith("__Host-known=")));

@@ -1,7 +1,7 @@
 import { ask, byId, findForm, Refusal, tellProgress, whenSent } from "./form.js";
 import { rememberedAddress, rememberReturnTo } from "./memory.js";
 
-/** As often as one address may ask. */
+/** The server's limit for one address. */
 const PAUSE_SECONDS = 30;
 
 const address = rememberedAddress();

@@ -1,5 +1,5 @@
 /**
- * One thing of an `.entries` list, and what can be done to it.
+ * An item of an `.entries` list, with an optional button.
  * @param {string} name
  * @param {string[]} facts
  * @param {{ label: string, act: () => unknown }} [action]

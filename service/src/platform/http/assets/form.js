@@ -1,6 +1,6 @@
-// What every page with a form shares: asking the service, and saying what went wrong.
+// Shared by all pages with a form: requests to the service, and error messages.
 
-/** An answer that is a refusal, or no answer at all. */
+/** An error response, or no response. */
 export class Refusal extends Error {
   /**
    * @param {string} code
@@ -19,7 +19,7 @@ export class Refusal extends Error {
 const UNREACHABLE = "The service does not answer. Look at your connection, then try again.";
 
 /**
- * Asks the service; answers what stands in `data`.
+ * Sends a request and returns `data` of the response.
  * @param {string} method
  * @param {string} path
  * @param {Record<string, unknown>} [body]
@@ -40,7 +40,7 @@ export async function ask(method, path, body) {
 }
 
 /**
- * Leads to another page; it is over when somebody comes back by the browser's own button.
+ * Goes to another page. Resolves when the user comes back with the browser's back button.
  * @param {string} path
  */
 export function goTo(path) {
@@ -49,7 +49,7 @@ export function goTo(path) {
 }
 
 /**
- * The element that the page is known to have.
+ * An element that the page always has.
  * @template {HTMLElement} [E=HTMLElement]
  * @param {string} id
  * @returns {E}
@@ -57,7 +57,7 @@ export function goTo(path) {
 export const byId = (id) => /** @type {E} */ (document.getElementById(id));
 
 /**
- * Asks, as by `ask`; leads to sign-in where nobody is signed in any more, or not lately enough, and back here.
+ * Like `ask`, but redirects to sign-in and back when the session has ended or is not fresh enough.
  * @type {typeof ask}
  */
 export async function askSignedIn(method, path, body) {
@@ -76,7 +76,7 @@ export async function askSignedIn(method, path, body) {
 export const findForm = (id) => /** @type {HTMLFormElement | null} */ (document.getElementById(id));
 
 /**
- * Shows one card of the page in the place of the others, and tells whoever listens by moving there.
+ * Shows only this card of the page and moves the focus to it, so that screen readers announce it.
  * @param {string} id
  */
 export function showCard(id) {
@@ -89,8 +89,8 @@ export function showCard(id) {
 /** @typedef {{ field: string | null, text: string }} Fault */
 
 /**
- * Sends a form by `send`. What it throws is told above the fields and beside them, in the words of `sentences` where they
- * have some for its code.
+ * Submits a form with `send`. Shows its errors above and beside the fields, with the text of `sentences` for their code
+ * if there is one.
  * @param {HTMLFormElement | null} form
  * @param {(values: Record<string, string>) => Promise<unknown>} send
  * @param {Record<string, string>} [sentences]
@@ -220,7 +220,7 @@ function faultItem(form, { field, text }) {
   link.href = `#${input.id}`;
   link.textContent = text;
   link.addEventListener("click", (event) => {
-    // Followed as a link it would stand in the history, above a page that is to be left soon.
+    // As a link it would add a history entry for a page that the user leaves soon.
     event.preventDefault();
     input.focus();
   });

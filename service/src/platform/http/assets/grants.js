@@ -16,7 +16,7 @@ async function showGrants() {
   /** @type {Grant[]} */
   const grants = await ask("GET", "/v1/account/grants?limit=100");
   byId("grant-entries").replaceChildren(...grants.map(grantItem));
-  // Emptied by its last button it still says so.
+  // A list that its last button has emptied stays visible and says that it is empty.
   if (grants.length > 0) byId("grants").hidden = false;
 }
 

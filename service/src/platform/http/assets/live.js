@@ -1,4 +1,4 @@
-// Shows what comes as it comes: the page is asked for again, and what stands in its live list is exchanged when it differs.
+// Updates the page's live list: fetches the page regularly and replaces the list when it differs.
 const EVERY_MS = 1500;
 
 async function refresh() {

@@ -1,39 +1,39 @@
-// What one page tells the next beside the address: paths stand in histories and logs, this does not.
+// State for the next page outside of the URL, which is in histories and logs.
 
 const ADDRESS = "stoa.address";
 const RETURN_TO = "stoa.return-to";
 const HOME = "/auth/signed-in";
 const RETURN_MINUTES = 60;
 const ADMIN_TOKEN = "stoa.first-admin";
-/** As long as the link lives. */
+/** The lifetime of the link. */
 const ADMIN_MINUTES = 30;
 
-/** The address that was typed, for this tab alone: the mail's link opens in another. */
+/** The typed email address, for this tab only: the email's link opens in another. */
 export const rememberAddress = (/** @type {string} */ email) => keep(() => sessionStorage, ADDRESS, email);
 export const rememberedAddress = () => kept(() => sessionStorage, ADDRESS);
-/** Whoever comes next may be somebody else. */
+/** Another user may use the browser next. */
 export const forgetAddress = () => keep(() => sessionStorage, ADDRESS, "");
 
 /**
- * Where a mailed link shall lead in the end; it opens in a tab of its own.
+ * The page to return to after a magic link, which opens in its own tab.
  * @param {string | undefined} path
  */
 export const rememberReturnTo = (path = HOME) => keepLately(RETURN_TO, path);
 
-/** Once. */
+/** Also deletes it. */
 export function takeReturnTo() {
   const path = keptLately(RETURN_TO, RETURN_MINUTES);
   keepLately(RETURN_TO, "");
   return path || HOME;
 }
 
-/** Somebody who has the token but no account goes away to sign in, and may come back in another tab. */
+/** A user with the token signs in first, and may come back in another tab. */
 export const rememberAdminToken = (/** @type {string} */ token) => keepLately(ADMIN_TOKEN, token);
 export const rememberedAdminToken = () => keptLately(ADMIN_TOKEN, ADMIN_MINUTES);
 export const forgetAdminToken = () => keepLately(ADMIN_TOKEN, "");
 
 /**
- * The secret that the address carries after `#`, taken out of it before anything else happens.
+ * Reads a secret from the URL's fragment and removes it from the address bar at once.
  * @param {string} name
  */
 export function takeFromFragment(name) {
@@ -42,7 +42,7 @@ export function takeFromFragment(name) {
   return value;
 }
 
-/** A browser may forbid to keep anything; then the page after this knows less. */
+/** A browser may forbid storage; then the next page works without the value. */
 function keep(/** @type {() => Storage} */ where, /** @type {string} */ name, /** @type {string} */ value) {
   try {
     where().setItem(name, value);
@@ -57,7 +57,7 @@ function kept(/** @type {() => Storage} */ where, /** @type {string} */ name) {
   }
 }
 
-/** For every tab. */
+/** For all tabs. */
 const keepLately = (/** @type {string} */ name, /** @type {string} */ value) =>
   keep(() => localStorage, name, value && JSON.stringify({ value, at: Date.now() }));
 

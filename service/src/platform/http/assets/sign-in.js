@@ -42,7 +42,7 @@ whenSent(registration, async ({ name, email, password: secret }) => {
   return goToMailbox(registration);
 });
 
-// The address goes along from one form to the next: typed once is enough.
+// The typed email address is copied from one form to the next.
 const address = /** @type {HTMLInputElement} */ (byId("email"));
 if (address.value === "") address.value = rememberedAddress() ?? "";
 addEventListener("pagehide", () => rememberAddress(address.value.trim()));

@@ -6,7 +6,7 @@ whenSent(findForm("sign-out"), async () => {
   try {
     await ask("POST", "/api/auth/logout");
   } catch (error) {
-    // Signed out in another tab: it is what was wanted.
+    // Signed out in another tab already, which is the intended state.
     if (!(error instanceof Refusal && error.code === "INVALID_SESSION")) throw error;
   }
   forgetAddress();
@@ -51,7 +51,7 @@ async function end(path) {
   /** @type {HTMLElement | null} */ (document.querySelector("#sessions h2"))?.focus();
 }
 
-// The first that is named counts: browsers name those that they want to be taken for as well.
+// The first match counts: browsers also name others that they imitate.
 const BROWSERS = { Edg: "Edge", OPR: "Opera", Firefox: "Firefox", Chrome: "Chrome", Safari: "Safari" };
 const SYSTEMS = {
   Windows: "Windows",
@@ -64,7 +64,7 @@ const SYSTEMS = {
 };
 
 /**
- * Enough to know one's own devices by; the whole text says little to anybody.
+ * Browser and system, enough for users to recognize their devices.
  * @param {string | null} userAgent
  */
 function deviceOf(userAgent) {
@@ -76,5 +76,5 @@ function deviceOf(userAgent) {
 }
 
 byId("end-others").addEventListener("click", () => end("/v1/account/sessions"));
-// Without the list the page still says who is signed in.
+// Without the list, the page still shows the account.
 showSessions().catch(() => {});

@@ -41,7 +41,7 @@ function codeItem(code) {
   return item;
 }
 
-/** What is kept outside says what it is for. */
+/** The saved text explains itself. */
 const asText = () => `Backup codes for Stoa (${location.host})\nEach works once.\n\n${codes.join("\n")}\n`;
 
 document.getElementById("copy")?.addEventListener("click", async () => {

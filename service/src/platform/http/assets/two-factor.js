@@ -1,7 +1,7 @@
 import { ask, findForm, goTo, Refusal, showCard, whenSent } from "./form.js";
 import { takeFromFragment } from "./memory.js";
 
-// Kept with this page of the history, so that a reload still knows it: alone, without a code, it opens nothing.
+// Stored in this history entry, so that a reload keeps it. Without a code, it is worthless.
 const challenge = takeFromFragment("challenge") ?? history.state?.challenge;
 history.replaceState({ challenge }, "");
 
