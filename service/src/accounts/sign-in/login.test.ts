@@ -29,11 +29,11 @@ const logIn = (address: string, password: string, headers: Record<string, string
 test("POST /api/auth/login: the address in any case, the password in any normal form", async () => {
   const address = uniqueEmail();
   await registerAccount(market, address, "Caf\u00e9 au lait");
-  for (const [address, password] of [
+  for (const [spelling, password] of [
     [address, "Caf\u00e9 au lait"],
     [address.toUpperCase(), "Cafe\u0301 au lait"],
   ] as const) {
-    const reply = await logIn(address, password);
+    const reply = await logIn(spelling, password);
     assert.equal(reply.status, 200, reply.text);
     assert.equal(reply.body.sessionToken, reply.body.data.sessionToken);
     assert.match(reply.headers.get("set-cookie")!, /^__Host-session=/);
