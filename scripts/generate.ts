@@ -1,6 +1,6 @@
 /**
- * Generates the committed files: the table types from the migrated database, and the OpenAPI document from the contract.
- * --check writes nothing and fails when a file is outdated.
+ * Generates the committed files: the table types from the migrated database, and from the contract the OpenAPI document and the sources of
+ * the SDK. --check writes nothing and fails when a file is outdated.
  */
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -10,6 +10,7 @@ import { promisify } from "node:util";
 import { openPool } from "../service/src/platform/db/database.ts";
 import { migrate } from "../service/src/platform/db/migrate.ts";
 import { startTemporaryPostgres, urlOf } from "../service/test/temporary-postgres.ts";
+import { writeClient, writeResources, writeTypes } from "./sdk-source.ts";
 
 const root = new URL("../", import.meta.url);
 const checkOnly = process.argv.includes("--check");
@@ -82,5 +83,10 @@ async function lintOpenApi(): Promise<void> {
 }
 
 await keep("service/src/platform/db/tables.gen.ts", await tableTypes());
-await keep("docs/openapi.gen.json", await openApi());
+const document = await openApi();
+await keep("docs/openapi.gen.json", document);
+const { endpoints } = await import("../contract/src/index.ts");
+await keep("sdk/src/types.gen.ts", writeTypes(JSON.parse(document)));
+await keep("sdk/src/resources.gen.ts", writeResources(endpoints, JSON.parse(document)));
+await keep("sdk/src/stoa.gen.ts", writeClient(endpoints));
 await lintOpenApi();

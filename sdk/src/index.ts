@@ -1,0 +1,10 @@
+export { Ai, AiWorkflows, type PromptEvent, RunStream, type WorkflowEvent } from "./ai.ts";
+export { Client, type RawContent, type RequestOptions, type StoaOptions } from "./client.ts";
+export * from "./errors.ts";
+export type { StreamEvent } from "./event-stream.ts";
+export { Events, type ListenOptions } from "./events.ts";
+export { List, type Page } from "./list.ts";
+export * from "./resources.gen.ts";
+export { Call, type ListMeta, type Meta, type RateLimit, type WithResponse } from "./response.ts";
+export { Stoa } from "./stoa.gen.ts";
+export type * from "./types.gen.ts";
