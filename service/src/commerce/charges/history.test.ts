@@ -51,13 +51,13 @@ after(async () => {
 const scenarios = {
   bought: { method: "pm_test_ok", ends: "completed" },
   declined: { method: "pm_test_declined", ends: "failed" },
-  "told of twice": { method: "pm_test_duplicate_webhook", ends: "completed" },
-  "given back": { method: "pm_test_ok", ends: "refunded", refund: "at once" },
-  "given back late": { method: "pm_test_refund_waits", ends: "refunded", refund: "late" },
-  "not given back": { method: "pm_test_refund_fails", ends: "completed", refund: "at once" },
+  "two webhooks": { method: "pm_test_duplicate_webhook", ends: "completed" },
+  refunded: { method: "pm_test_ok", ends: "refunded", refund: "at once" },
+  "refunded late": { method: "pm_test_refund_waits", ends: "refunded", refund: "late" },
+  "failed refund": { method: "pm_test_refund_fails", ends: "completed", refund: "at once" },
   disputed: { method: "pm_test_dispute", ends: "disputed" },
-  "disputed in vain": { method: "pm_test_dispute", ends: "completed", dispute: "won" },
-  "taken back": { method: "pm_test_dispute", ends: "refunded", dispute: "lost" },
+  "won dispute": { method: "pm_test_dispute", ends: "completed", dispute: "won" },
+  "lost dispute": { method: "pm_test_dispute", ends: "refunded", dispute: "lost" },
   "paid out": { method: "pm_test_ok", ends: "completed", account: "acct_test", payout: "completed" },
   "paid out late": {
     method: "pm_test_ok",
@@ -65,8 +65,8 @@ const scenarios = {
     account: "acct_test_waits",
     payout: "completed",
   },
-  "not paid out": { method: "pm_test_ok", ends: "completed", account: "acct_test_fails", payout: "failed" },
-  "paid out and back": {
+  "failed payout": { method: "pm_test_ok", ends: "completed", account: "acct_test_fails", payout: "failed" },
+  "returned payout": {
     method: "pm_test_ok",
     ends: "completed",
     account: "acct_test_returns",

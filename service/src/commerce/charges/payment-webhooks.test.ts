@@ -122,7 +122,7 @@ suite("a webhook of the payment provider", () => {
     assert.equal(await statusOf(bought), "completed");
   });
 
-  test("with false contents: only its topic counts, and the provider is asked", async () => {
+  test("with false contents: only its topic counts; the state comes from the provider", async () => {
     const bought = await createPurchase("pm_test_requires_action");
     const lie = { about: "payment", orderId: bought.orderId, state: "succeeded", amountMinor: 1 };
     await assertAccepted(await deliver(webhookOf(lie)));

@@ -211,7 +211,7 @@ function describePayout(item: ListedPayout, row: PaidOutRow | undefined): string
   if (!isSame) return [`${payout} is ${item.state} at the payment provider, and ${row.status} here.`];
   if (item.reversedMinor === 0n) return [];
   return [
-    `${payout} was taken back in part, ${formatMoney(item.reversedMinor, item.currency)}, which is not booked.`,
+    `${payout} has a reversed part of ${formatMoney(item.reversedMinor, item.currency)}, which is not booked.`,
   ];
 }
 

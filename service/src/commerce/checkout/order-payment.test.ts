@@ -309,7 +309,7 @@ test("a result that is repeated or late: changes nothing", async () => {
     assert.deepEqual(
       [order.status, order.entitlementStatus],
       ["completed", "active"],
-      "all see it as it stands",
+      "each call returns the completed order",
     );
   }
   const before = await orderOf(buyer, orderId);

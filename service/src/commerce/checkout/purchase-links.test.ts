@@ -9,11 +9,11 @@ const QUARTER_MS = 15 * 60_000;
 
 let market: Market;
 let seller: Client;
-let nobody: Client;
+let visitor: Client;
 before(async () => {
   market = await openMarket();
   seller = await market.createUser({ name: "Seller" });
-  nobody = market.as(null);
+  visitor = market.as(null);
 });
 after(() => market.close());
 
@@ -35,7 +35,7 @@ async function linksOf(buyer: Client, orderId: string): Promise<string[]> {
 }
 
 async function assertDead(url: string): Promise<void> {
-  assertError(await nobody.get(url), 403, "UNAUTHORIZED");
+  assertError(await visitor.get(url), 403, "UNAUTHORIZED");
 }
 
 /** Returns the URL with one parameter replaced. */
@@ -108,7 +108,7 @@ test("an expired link: a page for a browser, JSON for a program", async () => {
   const { urls } = await createLinks();
   for (const url of urls) {
     const dead = withParameter(url, "expires", () => "1");
-    const reply = await nobody.get(dead, { accept: "text/html,application/xhtml+xml,*/*;q=0.8" });
+    const reply = await visitor.get(dead, { accept: "text/html,application/xhtml+xml,*/*;q=0.8" });
     assert.equal(reply.status, 403);
     assert.match(reply.headers.get("content-type")!, /^text\/html/);
     assert.match(
@@ -117,7 +117,7 @@ test("an expired link: a page for a browser, JSON for a program", async () => {
     );
     await assertDead(dead);
   }
-  const elsewhere = await nobody.get("/v1/purchases/nonsense", { accept: "text/html" });
+  const elsewhere = await visitor.get("/v1/purchases/nonsense", { accept: "text/html" });
   assertError(elsewhere, 401, "INVALID_API_KEY");
 });
 
@@ -130,10 +130,10 @@ test("a link to an order that does not exist: refused like an expired one", asyn
 test("a link: valid for an hour and at most a quarter more; each read of the purchase signs a new one", async () => {
   const { buyer, orderId, urls } = await createLinks();
   market.clock.forward(HOUR_MS - 1);
-  for (const url of urls) assert.equal((await nobody.get(url)).status, 200);
+  for (const url of urls) assert.equal((await visitor.get(url)).status, 200);
   market.clock.forward(QUARTER_MS + 1);
   for (const url of urls) await assertDead(url);
-  for (const url of await linksOf(buyer, orderId)) assert.equal((await nobody.get(url)).status, 200);
+  for (const url of await linksOf(buyer, orderId)) assert.equal((await visitor.get(url)).status, 200);
 });
 
 test("a purchase read again within a quarter of an hour: the same ETag", async () => {
@@ -152,8 +152,8 @@ test("a revoked entitlement: ends the download at once, and keeps the receipt", 
   const [download, receipt, pdf] = urls as [string, string, string];
   await refundEverything(market, buyer);
   await assertDead(download);
-  assert.equal((await nobody.get(receipt)).status, 200);
-  assert.equal((await nobody.get(pdf)).status, 200);
+  assert.equal((await visitor.get(receipt)).status, 200);
+  assert.equal((await visitor.get(pdf)).status, 200);
   assert.equal((await linksOf(buyer, orderId))[0], null);
 });
 
@@ -163,13 +163,13 @@ test("a deleted product: its buyers can still download it", async () => {
   const orderId = await buyProduct(buyer, productId);
   await seller.delete(`/v1/products/${productId}`);
   const [download] = await linksOf(buyer, orderId);
-  assert.equal((await nobody.get(download!)).status, 200);
+  assert.equal((await visitor.get(download!)).status, 200);
 });
 
 test("the signature of a link: in no log line", async () => {
   const { urls } = await createLinks();
   for (const url of urls) {
-    await nobody.get(url);
+    await visitor.get(url);
     const signature = new URL(url).searchParams.get("signature")!;
     assert.ok(market.logs.every((line) => !line.includes(signature)));
   }

@@ -54,8 +54,8 @@ export async function quotePurchase(
   const split = splitSale({ priceMinor: priced.priceMinor, discountMinor, tax, ...rates });
   // Discount and tax may result in an amount that the provider cannot charge.
   mustBeChargeable(ctx.integrations.payments, split.totalMinor, product.currency, (why) => {
-    const left = formatMoney(split.totalMinor, product.currency);
-    return ruleViolation(discount ? "discountCode" : "productId", `leaves ${left} to pay, which ${why}`);
+    const total = formatMoney(split.totalMinor, product.currency);
+    return ruleViolation(discount ? "discountCode" : "productId", `leaves ${total} to pay, which ${why}`);
   });
   const methodId =
     split.totalMinor === 0n ? null : await requirePaymentMethod(ctx, caller, input.paymentMethodId);

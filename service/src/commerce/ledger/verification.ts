@@ -156,8 +156,8 @@ const subjects: Record<string, (sourceId: string) => string> = {
 };
 
 function describeDifference({ kind, sourceId, account, ownerId, currency, due, booked }: Difference): string {
-  const whose = ownerId ? ` of ${toId("usr", ownerId)}` : "";
-  return `${required(subjects[kind], `the subject of ${kind}`)(sourceId)} ${booked} on ${account}${whose}, where ${due} is due, in minor units of ${currency}.`;
+  const owner = ownerId ? ` of ${toId("usr", ownerId)}` : "";
+  return `${required(subjects[kind], `the subject of ${kind}`)(sourceId)} ${booked} on ${account}${owner}, where ${due} is due, in minor units of ${currency}.`;
 }
 
 function describeUnfounded({ transactionId, kind, sourceId, status }: UnfoundedDispute): string {
@@ -206,14 +206,14 @@ function describeMiscount({ counter, id, counted, found }: Miscount): string {
 
 function describeReceiptGap({ sellerId, year, receipts, lowest, highest, last }: ReceiptGap): string {
   const numbered = receipts === 0 ? "no receipts" : `${receipts} receipts numbered ${lowest} to ${highest}`;
-  const whose = sellerId ? `Seller ${toId("usr", sellerId)} has` : "Plans have";
-  return `${whose} ${numbered} in ${year}, and ${last ?? 0} numbers were assigned.`;
+  const subject = sellerId ? `Seller ${toId("usr", sellerId)} has` : "Plans have";
+  return `${subject} ${numbered} in ${year}, and ${last ?? 0} numbers were assigned.`;
 }
 
 function describeMisdatedReceipt({ kind, sourceId, year, completedAt }: MisdatedReceipt): string {
-  const what =
+  const subject =
     kind === "order" ? `Order ${toId("ord", sourceId)}` : `The payment ${toId("pay", sourceId)} of a plan`;
-  return `${what} has a receipt of ${year}, and was completed at ${describeTime(completedAt)}.`;
+  return `${subject} has a receipt of ${year}, and was completed at ${describeTime(completedAt)}.`;
 }
 
 function describeMisdated({ kind, transactionId, occurredAt, rightAt }: MisdatedTransaction): string {

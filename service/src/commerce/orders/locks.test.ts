@@ -123,7 +123,7 @@ test("all movements of money at once: no deadlock", async () => {
     ]);
   }
   const { rowCount } = await market.query("select from orders where status = 'refunded'");
-  assert.ok(rowCount! > 10, `${rowCount} were given back`);
+  assert.ok(rowCount! > 10, `${rowCount} were refunded`);
   assert.deepEqual(failures, []);
   assert.ok(!market.logs.some((line) => line.includes("deadlock")));
 });

@@ -95,8 +95,8 @@ async function applyLoss(
 ): Promise<void> {
   const now = ctx.now();
   const takenMinor = await sumLostToDisputes(tx, payment.id);
-  const left = payment.amountMinor - takenMinor;
-  const backMinor = reported.amountMinor < left ? reported.amountMinor : left;
+  const remainingMinor = payment.amountMinor - takenMinor;
+  const backMinor = reported.amountMinor < remainingMinor ? reported.amountMinor : remainingMinor;
   const excessMinor = reported.amountMinor - backMinor;
   await postLostDispute(ctx, tx, payment, {
     id,

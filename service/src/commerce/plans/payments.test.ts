@@ -203,7 +203,7 @@ suite("a receipt of a plan", () => {
   test("its link: valid only for itself, for an hour and at most 15 minutes more", async () => {
     const person = await createSubscriber(market);
     const [{ id, receipt }] = await paymentsOf(person);
-    const nobody = market.as(null);
+    const visitor = market.as(null);
     const [{ id: others }] = await paymentsOf(await createSubscriber(market));
     for (const wrong of [
       receipt.url.replace(id, others),
@@ -211,11 +211,11 @@ suite("a receipt of a plan", () => {
       receipt.url.replace("signature=", "signature=x"),
       receipt.url.split("?")[0],
     ])
-      assertError(await nobody.get(wrong), 403, "UNAUTHORIZED");
+      assertError(await visitor.get(wrong), 403, "UNAUTHORIZED");
     market.clock.forward(HOUR_MS - 1);
-    assert.equal((await nobody.get(receipt.url)).status, 200);
+    assert.equal((await visitor.get(receipt.url)).status, 200);
     market.clock.forward(HOUR_MS / 4 + 1);
-    assertError(await nobody.get(receipt.url), 403, "UNAUTHORIZED");
+    assertError(await visitor.get(receipt.url), 403, "UNAUTHORIZED");
     assert.equal((await fetch((await paymentsOf(person))[0].receipt.url)).status, 200);
   });
 

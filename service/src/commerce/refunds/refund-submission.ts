@@ -114,7 +114,7 @@ async function completeRefund(
   await postRefund(ctx, tx, order, await splitRefundSources(tx, moved));
   const after = await recordRefunded(tx, order, refund.amountMinor);
   if (after.refundedMinor === after.totalMinor)
-    await withdrawRefunds(ctx, tx, after, "All of it is given back already.");
+    await withdrawRefunds(ctx, tx, after, "The purchase is already fully refunded.");
   await publishRefunded(ctx, tx, refund);
   await emailRefund(ctx, tx, refund, "succeeded");
   failPoint(ctx, "refund: settling");

@@ -649,7 +649,10 @@ suite("an administrator's refund", () => {
     assertStatus(await buyer.get(`/v1/refunds/${refundId}`), "pending");
     await refundAsAdmin(orderId);
     const { data } = (await buyer.get(`/v1/refunds/${refundId}`)).body;
-    assert.deepEqual([data.status, data.decisionNote], ["canceled", "All of it is given back already."]);
+    assert.deepEqual(
+      [data.status, data.decisionNote],
+      ["canceled", "The purchase is already fully refunded."],
+    );
   });
 
   test("while it is processing: the same amount cannot be approved", async () => {
