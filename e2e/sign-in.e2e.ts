@@ -350,7 +350,7 @@ test("first administrator: opens the printed link, signs in and gets the role", 
   await page.waitForURL(`${market.origin}/auth/first-admin`);
   await page.getByRole("link", { name: "Sign in" }).click();
   await page.getByRole("link", { name: "Use a password instead" }).click();
-  assert.equal(await page.getByLabel("Mail address").inputValue(), "", "nobody is proposed");
+  assert.equal(await page.getByLabel("Mail address").inputValue(), "", "no address is suggested");
   await page.getByLabel("Mail address").fill(address);
   await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
   await click(page, "Sign in");

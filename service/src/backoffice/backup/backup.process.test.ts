@@ -229,7 +229,11 @@ suite("a restored backup", { timeout: 120_000 }, () => {
     const verdict = await verifyLedger(restored.service.ctx.db);
     assert.deepEqual(verdict.problems, []);
     const { gallery } = (await restored.as(seller.key).get(`/v1/products/${productId}`)).body.data;
-    assert.equal((await restored.as(null).get(gallery[0].sizes[0].url)).status, 200, "the picture is kept");
+    assert.equal(
+      (await restored.as(null).get(gallery[0].sizes[0].url)).status,
+      200,
+      "the picture is restored",
+    );
     market.clock.forward(2 * DAY_MS);
     await sweepBlobs(market.service.ctx);
     assert.equal((await market.query("select from blobs where key like 'images/%'")).rowCount, 0);

@@ -203,7 +203,7 @@ suite("restore refuses an archive and changes nothing", { timeout: 120_000 }, ()
 suite("the keys of an archive", { timeout: 120_000 }, () => {
   const others = () => [{ id: "1", bytes: Buffer.alloc(32, 9) }];
 
-  test("with the passphrase: written into the data folder, in place of its keys, which are kept", async (t) => {
+  test("with the passphrase: replace those of the data folder, which are renamed", async (t) => {
     const all = await hasAll(t, { masterKeys: others() });
     const { config } = all;
     config.secretsDir = config.dataDir;

@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => market.close());
 
-const deedsTo = async (productId: string) =>
+const auditActionsFor = async (productId: string) =>
   (
     await market.query(
       "select actor_id as actor, action, details, ip from audit_log where target_id = $1 order by id",
@@ -53,7 +53,7 @@ suite("an administrator with two factors", () => {
     ]);
     const by = { actor: admin.userId, ip: "127.0.0.1" };
     const change = { title: { old: "Haiku about anything", new: "A tamer title" } };
-    assert.deepEqual(await deedsTo(id), [
+    assert.deepEqual(await auditActionsFor(id), [
       { ...by, action: "product.updated", details: { changes: change } },
       { ...by, action: "product.published", details: { from: "draft", to: "published" } },
       { ...by, action: "product.unpublished", details: { from: "published", to: "unpublished" } },
@@ -88,7 +88,7 @@ suite("an administrator with two factors", () => {
     assertError(await admin.post(`/v1/products/${published}/publish`), 409, "INVALID_STATE");
     const bare = await createDraft(seller, { description: "" });
     assertError(await admin.post(`/v1/products/${bare}/publish`), 422, "VALIDATION_ERROR", "description");
-    assert.deepEqual(await deedsTo(bare), []);
+    assert.deepEqual(await auditActionsFor(bare), []);
   });
 
   test("own products: moves are audited, changes are not", async () => {
@@ -96,7 +96,7 @@ suite("an administrator with two factors", () => {
     const productId = await createProduct(own);
     await own.patch(`/v1/products/${productId}`, { price: 9 });
     const details = { from: "draft", to: "published" };
-    assert.deepEqual(await deedsTo(productId), [
+    assert.deepEqual(await auditActionsFor(productId), [
       { actor: own.userId, action: "product.published", details, ip: "127.0.0.1" },
     ]);
   });

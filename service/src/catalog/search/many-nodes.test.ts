@@ -202,7 +202,7 @@ suite("a change", () => {
       await change(id, { title: `${round}` });
       assert.deepEqual(await titlesOf(reader, "fast"), [`${round}`]);
       await Promise.all(meanwhile);
-      assert.deepEqual(await titlesOf(reader, "fast"), [`${round}`], "nobody put the old one back");
+      assert.deepEqual(await titlesOf(reader, "fast"), [`${round}`], "no parallel read restored the old one");
     }
   });
 
@@ -268,7 +268,7 @@ suite("a node's connection for notifications is lost", () => {
     const id = await createProduct(author, { tags: ["lost"], title: "Before" });
     await notificationsArrive();
     await titlesOf(there, "lost");
-    assert.deepEqual(await listStatementsOf(() => titlesOf(there, "lost")), [], "it was kept");
+    assert.deepEqual(await listStatementsOf(() => titlesOf(there, "lost")), [], "it was cached");
     await allowConnections(false);
     try {
       await cutOff();
@@ -292,7 +292,7 @@ suite("a node's connection for notifications is lost", () => {
     }
     await notificationsArrive();
     await titlesOf(there, "lost");
-    assert.deepEqual(await listStatementsOf(() => titlesOf(there, "lost")), [], "it is kept again");
+    assert.deepEqual(await listStatementsOf(() => titlesOf(there, "lost")), [], "it is cached again");
     await change(id, { title: "Later" });
     await other.ctx.notifications.catchUp();
     assert.deepEqual(await titlesOf(there, "lost"), ["Later"]);
@@ -327,7 +327,7 @@ suite("counters that change all the time", () => {
     await buyer.post(`/v1/products/${id}/reviews`, { rating: 4 });
     market.clock.forward(3_999);
     await flushViews(market.service.ctx);
-    assert.deepEqual(await listStatementsOf(() => statsOf("numbers")), [], "they were kept");
+    assert.deepEqual(await listStatementsOf(() => statsOf("numbers")), [], "they were cached");
     market.clock.forward(1_001);
     const { stats, rating } = await statsOf("numbers");
     assert.deepEqual([stats.purchases, stats.views, rating], [1, 1, { average: 4, count: 1 }]);

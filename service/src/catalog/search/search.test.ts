@@ -217,7 +217,7 @@ test("equally good matches: the more bought one first", async () => {
   const second = await createProduct(author, { title: "Zebra", tags: [], description: "x" });
   const order = async () =>
     (await reader.get("/v1/products?search=zebra")).body.data.map(({ id }: { id: string }) => id);
-  assert.deepEqual(await order(), [second, first], "the newer one while nobody has bought");
+  assert.deepEqual(await order(), [second, first], "without sales, the newer one first");
   await reader.post("/v1/purchases", { productId: first });
   market.clock.forward(5_000);
   assert.deepEqual(await order(), [first, second]);

@@ -265,7 +265,7 @@ test("a read: writes nothing before its answer", async () => {
     add.mock.restore();
   }
   assert.equal(add.mock.callCount(), 20);
-  assert.ok(texts.length >= 20, "the statements were heard");
+  assert.ok(texts.length >= 20, "the statements are recorded");
   assert.deepEqual(
     texts.filter((text) => /\b(insert|update|delete|nextval)\b/i.test(text)),
     [],

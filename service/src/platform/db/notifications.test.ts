@@ -150,7 +150,7 @@ test("a silent connection: current for a second, then caches are cleared and a n
     const { notifications, clock, payloads, counts } = await openAndListen(line.url);
     line.silence(true);
     await send("missed");
-    assert.ok(notifications.areCurrent(), "nobody can know yet");
+    assert.ok(notifications.areCurrent(), "the loss is not detected yet");
     clock.ms += 1_001;
     assert.ok(!notifications.areCurrent());
     await notifications.catchUp();

@@ -24,7 +24,7 @@ function assertRefused(reply: Reply) {
     reply.headers.get("www-authenticate"),
     `Bearer realm="stoa", resource_metadata="${market.origin}/.well-known/oauth-protected-resource/v1"`,
   );
-  assert.doesNotMatch(reply.text, /stoa_(test|live)_/, "the credential is not told again");
+  assert.doesNotMatch(reply.text, /stoa_(test|live)_/, "the answer has no credential");
 }
 
 const mistyped = (key: string) => key.slice(0, -1) + (key.endsWith("0") ? "1" : "0");

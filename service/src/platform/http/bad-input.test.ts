@@ -62,7 +62,7 @@ function assertRefused(reply: Reply, field: string, status = 400) {
   );
   assert.ok(isNamed, `${field} is not among ${fields.join(", ")}`);
   assert.deepEqual(details.errors[0], { field: details.field, reason: details.reason });
-  assert.doesNotMatch(reply.text, /\.ts:\d|node_modules|\bat \w+ \(/, "no stack is told");
+  assert.doesNotMatch(reply.text, /\.ts:\d|node_modules|\bat \w+ \(/, "the answer has no stack");
 }
 
 const named = (name: string) => endpoints.find((endpoint) => endpoint.name === name)!;

@@ -46,7 +46,7 @@ function assertRefused(reply: RawReply, status: number, code: ErrorCode) {
   assert.equal(`${reply.status} ${reply.body?.error?.code}`, `${status} ${code}`, JSON.stringify(reply.body));
   assert.match(reply.head, /^x-request-id: \S+$/im);
   assert.match(reply.head, /^x-content-type-options: nosniff$/im);
-  assert.doesNotMatch(JSON.stringify(reply.body), /\.ts:\d|node_modules/, "no stack is told");
+  assert.doesNotMatch(JSON.stringify(reply.body), /\.ts:\d|node_modules/, "the answer has no stack");
 }
 
 suite("an impossible id", () => {
