@@ -97,10 +97,10 @@ async function openRestored(t: TestContext, market: Market, archive: string): Pr
   return restored;
 }
 
-async function backedUp(t: TestContext, market: Market, options: BackupOptions = {}) {
+async function createBackup(t: TestContext, market: Market, options: BackupOptions = {}) {
   const path = join(await createTempFolder(t), "shop.tar.gz");
-  const said = await backUpTo(path, shopOf(market), options);
-  return { path, said };
+  const result = await backUpTo(path, shopOf(market), options);
+  return { path, result };
 }
 
 /** Removes origin, meta and views, which differ between two requests. */
@@ -135,8 +135,8 @@ suite("a restored backup", { timeout: 120_000 }, () => {
       return rows.map(({ rule }) => rule).toSorted();
     };
     const [rows, before] = [await rowsOf(market), await rules(market)];
-    const { path, said } = await backedUp(t, market);
-    assert.deepEqual(said.problems, []);
+    const { path, result } = await createBackup(t, market);
+    assert.deepEqual(result.problems, []);
     const restored = await openRestored(t, market, path);
     assert.deepEqual(await rowsOf(restored), rows);
     assert.deepEqual(await rules(restored), before);
@@ -145,7 +145,7 @@ suite("a restored backup", { timeout: 120_000 }, () => {
 
   test("answers as before: keys, files, purchases and sealed secrets", async (t) => {
     const { market, seller, buyer, productId, orderId, apiKeyId } = await hasShop(await openShop(t));
-    const restored = await openRestored(t, market, (await backedUp(t, market)).path);
+    const restored = await openRestored(t, market, (await createBackup(t, market)).path);
     const paths = [
       "/v1/account",
       `/v1/products/${productId}`,
@@ -175,7 +175,7 @@ suite("a restored backup", { timeout: 120_000 }, () => {
     await market.query(
       "update pgboss.job set state = 'completed' where id = (select max(id::text) from pgboss.job)::uuid",
     );
-    const { path } = await backedUp(t, market);
+    const { path } = await createBackup(t, market);
     const [open, kept] = [await jobs(market), await jobs(await openRestored(t, market, path))];
     assert.ok(open.length > 1);
     assert.deepEqual(
@@ -210,7 +210,7 @@ suite("a restored backup", { timeout: 120_000 }, () => {
       await sweepBlobs(market.service.ctx);
       market.clock.forward(-2 * DAY_MS);
     };
-    const { path } = await backedUp(t, market, { sink: (file) => after16KiB(file, meanwhile) }).finally(
+    const { path } = await createBackup(t, market, { sink: (file) => after16KiB(file, meanwhile) }).finally(
       () => {
         isOver = true;
       },
@@ -252,12 +252,12 @@ suite("a restored backup", { timeout: 120_000 }, () => {
         }),
       );
     const waiting = async ({ query }: Market) => (await query("select from sales_movements")).rowCount;
-    const told = await answers(market);
+    const answersBefore = await answers(market);
     assert.equal(await waiting(market), 1);
-    const restored = await openRestored(t, market, (await backedUp(t, market)).path);
-    assert.deepEqual([await answers(restored), await waiting(restored)], [told, 1]);
+    const restored = await openRestored(t, market, (await createBackup(t, market)).path);
+    assert.deepEqual([await answers(restored), await waiting(restored)], [answersBefore, 1]);
     await rollUpSales(restored.service.ctx);
-    assert.deepEqual([await answers(restored), await waiting(restored)], [told, 0]);
+    assert.deepEqual([await answers(restored), await waiting(restored)], [answersBefore, 0]);
     assert.deepEqual((await verifyLedger(restored.service.ctx.db)).problems, []);
   });
 
@@ -265,7 +265,7 @@ suite("a restored backup", { timeout: 120_000 }, () => {
     const s3 = await startS3Server();
     t.after(() => s3.close());
     const { market, buyer, productId } = await hasShop(await openShop(t, { config: { s3Url: s3.url } }));
-    const restored = await openRestored(t, market, (await backedUp(t, market)).path);
+    const restored = await openRestored(t, market, (await createBackup(t, market)).path);
     const { files } = (await restored.as(buyer.key).get(`/v1/products/${productId}`)).body.data;
     assert.equal((await restored.as(null).get(files[0].url)).text, "# A guide\n");
   });
@@ -278,15 +278,15 @@ suite("a restored backup", { timeout: 120_000 }, () => {
     const { rows } = await market.query(
       "select name, size from blobs where key like 'files/%' order by size",
     );
-    const [gone, harmed] = rows.map(({ name }) => name);
+    const [emptied, altered] = rows.map(({ name }) => name);
     const shop = shopOf(market);
-    await writeFile(join(folder, harmed.slice(0, 2), harmed), "DAMAGED SOON");
-    await writeFile(join(folder, gone.slice(0, 2), gone), "");
+    await writeFile(join(folder, altered.slice(0, 2), altered), "DAMAGED SOON");
+    await writeFile(join(folder, emptied.slice(0, 2), emptied), "");
     const path = join(await createTempFolder(t), "shop.tar.gz");
-    const said = await backUpTo(path, shop);
+    const result = await backUpTo(path, shop);
     assert.deepEqual(
-      said.problems,
-      [gone, harmed].toSorted().map((name) => `the file ${name} is missing or damaged in the storage`),
+      result.problems,
+      [emptied, altered].toSorted().map((name) => `the file ${name} is missing or damaged in the storage`),
     );
     await openRestored(t, market, path);
   });
@@ -299,7 +299,7 @@ suite("a restored backup", { timeout: 120_000 }, () => {
     await market.query(table);
     await market.query("insert into extra (word) values ('a'), ('b'), ('c')");
     await market.query("delete from extra where word = 'c'");
-    const { path } = await backedUp(t, market);
+    const { path } = await createBackup(t, market);
     const database = await createEmptyDatabase(t);
     await queryAt(database, table);
     const config = { ...market.service.ctx.config, dataDir: await createTempFolder(t) };
@@ -317,11 +317,11 @@ suite("a restored backup", { timeout: 120_000 }, () => {
 suite("a backup archive", { timeout: 120_000 }, () => {
   test("contains no unencrypted key, and none without a passphrase", async (t) => {
     const market = await openShop(t);
-    const [{ path, said }, wrapped] = [
-      await backedUp(t, market),
-      await backedUp(t, market, { passphrase: PASSPHRASE }),
+    const [{ path, result }, wrapped] = [
+      await createBackup(t, market),
+      await createBackup(t, market, { passphrase: PASSPHRASE }),
     ];
-    assert.deepEqual([said.keys, wrapped.said.keys], ["none", "wrapped"]);
+    assert.deepEqual([result.keys, wrapped.result.keys], ["none", "wrapped"]);
     const { masterKeys, sessionKeys } = market.service.ctx.config;
     const secrets = [...masterKeys.map(({ bytes }) => bytes), ...sessionKeys];
     for (const [name, bytes] of [...(await membersOf(path)), ...(await membersOf(wrapped.path))])
@@ -345,7 +345,7 @@ suite("a backup archive", { timeout: 120_000 }, () => {
       [TABLE_MIB],
     );
     const memory = watchMemory();
-    const { path } = await backedUp(t, market);
+    const { path } = await createBackup(t, market);
     const database = await createEmptyDatabase(t);
     await queryAt(database, "create table extra (line text)");
     const config = { ...market.service.ctx.config, dataDir: await createTempFolder(t) };
