@@ -57,7 +57,7 @@ async function asked(url: URL, look?: Look): Promise<Asked> {
   const context = await openContext(browser, look);
   const { page, complaints } = await openPage(context, market.origin);
   await page.goto(url.href);
-  await page.getByLabel("Mail address").fill(address);
+  await page.getByLabel("Email address").fill(address);
   await click(page, "Mail me a link");
   await page.waitForURL("**/auth/check-mail*");
   const [message] = await emailsTo(market, address);

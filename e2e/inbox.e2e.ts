@@ -44,7 +44,7 @@ test("webhook inbox: a new user creates one, sees a signed delivery, and checks 
   await sees(page, "signature right");
   assert.equal(await page.evaluate("window.notReloaded"), true);
   await page.getByRole("link", { name: "test" }).click();
-  await sees(page, "The signature is right.");
+  await sees(page, "The signature is valid.");
   await page.getByLabel("Secret").fill(endpoint.secret);
   await click(page, "Check");
   await sees(page, "This secret signed it.");
@@ -73,7 +73,7 @@ for (const { scheme, width } of looks) {
     }
     await page.getByLabel("Secret").fill("whsec_none");
     await click(page, "Check");
-    await sees(page, "This secret did not sign it.");
+    await sees(page, "The signature was made with another secret.");
     await mustBeFit(page, "checked");
     assert.deepEqual([...foreign, ...complaints], []);
     await context.close();

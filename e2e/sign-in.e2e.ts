@@ -59,7 +59,7 @@ const isSignedIn = async ({ context }: Visitor) =>
   (await context.cookies()).some(({ name }) => name === "__Host-session");
 
 async function requestLink(page: Page, address: string): Promise<void> {
-  await page.getByLabel("Mail address").fill(address);
+  await page.getByLabel("Email address").fill(address);
   await click(page, "Mail me a link");
   await page.waitForURL("**/auth/check-mail*");
 }
@@ -79,7 +79,7 @@ async function signsOut(page: Page): Promise<void> {
 async function registers(page: Page, address: string): Promise<void> {
   await page.goto(`${market.origin}/auth/register`);
   await page.getByLabel("Name").fill("Ada Lovelace");
-  await page.getByLabel("Mail address").fill(address);
+  await page.getByLabel("Email address").fill(address);
   await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
   await click(page, "Register");
   await page.waitForURL("**/auth/check-mail*");
@@ -180,7 +180,7 @@ suite("a password", () => {
     assert.equal(await isSignedIn(visitor), false);
 
     await visitor.page.goto(`${market.origin}/auth/sign-in?with=password&returnTo=/docs/errors`);
-    await visitor.page.getByLabel("Mail address").fill(address);
+    await visitor.page.getByLabel("Email address").fill(address);
     await visitor.page.getByLabel("Password", { exact: true }).fill(`${PASSWORD}!`);
     await keyboard.press("Enter");
     await sees(visitor.page, "The email address or the password is wrong");
@@ -198,7 +198,7 @@ suite("a password", () => {
   test("missing: reported above the form and beside the field", async () => {
     const visitor = await openVisitor("/auth/sign-in?with=password");
     const { page } = visitor;
-    await page.getByLabel("Mail address").fill(newAddress());
+    await page.getByLabel("Email address").fill(newAddress());
     await click(page, "Sign in");
     await page.getByRole("alert").getByRole("link", { name: "Enter your password." }).click();
     const field = page.getByLabel("Password", { exact: true });
@@ -233,7 +233,7 @@ suite("a password", () => {
     await mustBeFit(page, "password is set");
     await signsOut(page);
     await page.goto(`${market.origin}/auth/sign-in?with=password`);
-    await page.getByLabel("Mail address").fill(address);
+    await page.getByLabel("Email address").fill(address);
     await field.fill(`a better ${PASSWORD}`);
     await click(page, "Sign in");
     await page.waitForURL("**/auth/signed-in*");
@@ -261,7 +261,7 @@ suite("two-factor authentication", () => {
 
     await signsOut(page);
     await page.goto(`${market.origin}/auth/sign-in?with=password&returnTo=/docs/errors`);
-    await page.getByLabel("Mail address").fill(address);
+    await page.getByLabel("Email address").fill(address);
     await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await click(page, "Sign in");
     await sees(page, "Enter your code");
@@ -350,8 +350,8 @@ test("first administrator: opens the printed link, signs in and gets the role", 
   await page.waitForURL(`${market.origin}/auth/first-admin`);
   await page.getByRole("link", { name: "Sign in" }).click();
   await page.getByRole("link", { name: "Use a password instead" }).click();
-  assert.equal(await page.getByLabel("Mail address").inputValue(), "", "no address is suggested");
-  await page.getByLabel("Mail address").fill(address);
+  assert.equal(await page.getByLabel("Email address").inputValue(), "", "no address is suggested");
+  await page.getByLabel("Email address").fill(address);
   await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
   await click(page, "Sign in");
   await page.waitForURL("**/auth/first-admin");
@@ -413,13 +413,13 @@ test("a form whose script loads late: can be filled in, and sent when the script
   });
   await page.goto(`${market.origin}/auth/sign-in?with=password`, { waitUntil: "commit" });
   const address = newAddress();
-  await page.getByLabel("Mail address").fill(address);
+  await page.getByLabel("Email address").fill(address);
   await page.getByLabel("Password", { exact: true }).fill("something");
   await page.keyboard.press("Enter");
   assert.equal(await page.getByRole("button", { name: "Sign in" }).isDisabled(), true);
   release();
   await page.getByRole("button", { name: "Sign in", disabled: false }).waitFor();
-  assert.equal(await page.getByLabel("Mail address").inputValue(), address);
+  assert.equal(await page.getByLabel("Email address").inputValue(), address);
   assert.equal(pathOf(page), "/auth/sign-in?with=password");
   await page.keyboard.press("Enter");
   await sees(page, "The email address or the password is wrong");

@@ -22,10 +22,15 @@ const retired = new Map([
   ["forgetting", "delete or erase"],
   ["goods", "products"],
   ["sayings", "messages"],
+  ["hear", "sync, read or on…"],
+  ["heard", "read or received"],
+  ["knock", "request"],
   ["settling", "settle"],
   ["surroundings", "run context"],
   ["tally", "total"],
+  ["told", "reported, returned or sent"],
   ["whoever", "the role: caller, owner, worker"],
+  ["wish", "input, request or options"],
 ]);
 
 const CODE = ["contract/src", "service/src", "service/test", "fake-payments", "e2e", "bench", "scripts"].map(

@@ -33,8 +33,8 @@ const FILES_PER_WORKER = 40;
  * default, since they may measure memory.
  */
 const HEAP = ["--min-semi-space-size=16", "--max-semi-space-size=64"];
-/** Two more than cores: a file waits half of its time for PostgreSQL, a process or a timer. */
-const WORKERS = availableParallelism() + 2;
+/** One more than cores: a file waits half of its time for PostgreSQL, a process or a timer. With two more, the run takes longer. */
+const WORKERS = availableParallelism() + 1;
 /** Files that need a fresh process, because they inspect loaded modules or leave a global such as a tracer. */
 const OWN_PROCESS = /\.process\.test\.ts$/;
 

@@ -87,26 +87,26 @@ after(async () => {
 });
 
 /** Remembers what it says where it is an error. */
-async function heard(asked: Promise<Reply>): Promise<Reply> {
+async function readReply(asked: Promise<Reply>): Promise<Reply> {
   const reply = await asked;
   if (reply.status >= 400) errors.push(reply.text);
   return reply;
 }
 
 async function usesKeys(): Promise<void> {
-  const create = (wish: object) =>
-    heard(owner.post("/v1/ai/keys", { provider: "openai", name: "Key", key: marks.key, ...wish }));
+  const create = (input: object) =>
+    readReply(owner.post("/v1/ai/keys", { provider: "openai", name: "Key", key: marks.key, ...input }));
   const { id } = (await create({})).body.data;
   provider.nextListing({ status: 500, body: quoting });
   await create({ key: `${marks.key}-wrong` });
   await create({ key: `${marks.key} and more` });
   await create({ provider: "openai-compatible", baseUrl: `https://somebody:${marks.key}@example.com` });
   await create({ provider: "openai-compatible", baseUrl: await refusedUrl() });
-  await heard(owner.patch(`/v1/ai/keys/${id}`, { key: `${marks.key}-new`, baseUrl: marks.key }));
+  await readReply(owner.patch(`/v1/ai/keys/${id}`, { key: `${marks.key}-new`, baseUrl: marks.key }));
   provider.nextListing({ status: 500, body: quoting });
-  await heard(owner.post(`/v1/ai/keys/${id}/verify`));
-  await heard(owner.request("POST", "/v1/ai/keys", { body: `{"key":"${marks.key}`, headers: JSON_TYPE }));
-  await heard(owner.delete(`/v1/ai/keys/${id}`));
+  await readReply(owner.post(`/v1/ai/keys/${id}/verify`));
+  await readReply(owner.request("POST", "/v1/ai/keys", { body: `{"key":"${marks.key}`, headers: JSON_TYPE }));
+  await readReply(owner.delete(`/v1/ai/keys/${id}`));
 }
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -119,17 +119,17 @@ async function runsPrompts(): Promise<void> {
   const variables = { topic: marks.value };
   for (const format of formats) {
     const apiKeyId = await createProviderKey(owner, { provider: format, key: marks.key });
-    const wish = { productId, apiKeyId, variables, options: { model: "some-model" } };
+    const input = { productId, apiKeyId, variables, options: { model: "some-model" } };
     const run = (more: object = {}, headers: Record<string, string> = {}) =>
-      heard(owner.post("/v1/ai/execute", { ...wish, ...more }, headers));
-    await fails(wish, run);
+      readReply(owner.post("/v1/ai/execute", { ...input, ...more }, headers));
+    await fails(input, run);
     provider.next({ answer: { text: marks.answer } });
     await run({}, { "idempotency-key": `kept ${format}` });
     await run({ variables: { topic: marks.prompt } }, { "idempotency-key": `kept ${format}` });
     for (const value of [`${marks.value}${"x".repeat(40_000)}`, [marks.value], null])
       await run({ variables: { topic: value } });
     await run({ options: { store: false, model: "some-model" } });
-    await heard(
+    await readReply(
       owner.request("POST", "/v1/ai/execute", { body: `{"variables":"${marks.value}`, headers: JSON_TYPE }),
     );
     await goesOnAlone(run);
@@ -138,7 +138,7 @@ async function runsPrompts(): Promise<void> {
 
 type Run = (more?: object, headers?: Record<string, string>) => Promise<Reply>;
 
-async function fails(wish: Parameters<typeof streamRun>[2], run: Run): Promise<void> {
+async function fails(input: Parameters<typeof streamRun>[2], run: Run): Promise<void> {
   const statuses = [400, 401, 402, 403, 404, 413, 418, 429].map((status) => ({ status, body: quoting }));
   const replies: Next[] = [...misbehaviours, ...statuses, { status: 200, body: quoting }];
   for (const reply of replies) {
@@ -151,7 +151,7 @@ async function fails(wish: Parameters<typeof streamRun>[2], run: Run): Promise<v
   await run();
   for (const how of breaks) {
     provider.next({ stream: { pieces: [marks.answer, marks.answer], breaks: how, after: 1 } });
-    const listener = await streamRun(market.origin, owner, wish);
+    const listener = await streamRun(market.origin, owner, input);
     await listener.ended;
     errors.push(...listener.events.filter(({ type }) => type === "execution.failed").map(({ data }) => data));
   }
@@ -168,14 +168,14 @@ async function goesOnAlone(run: Run): Promise<void> {
   await ends((await run({}, { prefer: "respond-async" })).body.data.executionId);
   provider.next("hang");
   const { executionId } = (await run({}, { prefer: "respond-async" })).body.data;
-  await heard(owner.post(`/v1/ai/executions/${executionId}/cancel`));
+  await readReply(owner.post(`/v1/ai/executions/${executionId}/cancel`));
   await ends(executionId);
 }
 
 async function runsWorkflows(): Promise<void> {
   const worker = startWorker(market);
   const openai = await createProviderKey(owner, { key: marks.key });
-  const wish = { input: { topic: marks.value }, apiKeys: { openai, sandbox: "sandbox" } };
+  const input = { input: { topic: marks.value }, apiKeys: { openai, sandbox: "sandbox" } };
   const prompt = (id: string, more: object = {}) => ({
     ...echoStep(id, `${marks.prompt} {{topic}}`, { vars: { topic: "input.topic" } }),
     ...more,
@@ -194,13 +194,15 @@ async function runsWorkflows(): Promise<void> {
     steps: [{ id: "bad", type: "transform", value: "int(input.topic)" }],
   });
   provider.next({ answer: { text: marks.answer } });
-  await heard(postExecution(owner, whole, wish, { prefer: "wait=30" }));
+  await readReply(postExecution(owner, whole, input, { prefer: "wait=30" }));
   for (const reply of ["bad-key", "cut", { status: 418, body: quoting }] as Next[]) {
     provider.next(reply);
-    await failsAs(broken, wish);
+    await failsAs(broken, input);
   }
-  await failsAs(wrong, wish);
-  await heard(postExecution(owner, whole, { input: { topic: marks.value }, apiKeys: { openai: marks.key } }));
+  await failsAs(wrong, input);
+  await readReply(
+    postExecution(owner, whole, { input: { topic: marks.value }, apiKeys: { openai: marks.key } }),
+  );
   await worker.stop();
 }
 
@@ -227,8 +229,8 @@ async function speaksMcp(): Promise<void> {
 }
 
 /** Why it failed, its steps' faults and its events, which quote nothing. */
-async function failsAs(workflowId: string, wish: Parameters<typeof postExecution>[2]): Promise<void> {
-  const reply = await heard(postExecution(owner, workflowId, wish, { prefer: "wait=30" }));
+async function failsAs(workflowId: string, input: Parameters<typeof postExecution>[2]): Promise<void> {
+  const reply = await readReply(postExecution(owner, workflowId, input, { prefer: "wait=30" }));
   const { executionId, id = executionId, status } = reply.body.data;
   assert.equal(status, "failed", reply.text);
   const steps = (await owner.get(`/v1/ai/executions/${id}/steps`)).body.data as { error: unknown }[];

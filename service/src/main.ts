@@ -419,7 +419,7 @@ function formatStatus({ ok, warning }: Pick<CheckResult, "ok" | "warning">): str
   return warning ? "warn" : "ok  ";
 }
 
-/** What an operator can mend is told in a sentence; anything else with its stack. */
+/** An operator can fix these errors: their sentence is enough. All others are printed with their stack. */
 const isOperatorError = (error: unknown) =>
   error instanceof ConfigError ||
   error instanceof ApiError ||

@@ -54,19 +54,19 @@ export interface Collector {
 }
 
 export async function startCollector(): Promise<Collector> {
-  const told: { path: string; json: unknown }[] = [];
+  const received: { path: string; json: unknown }[] = [];
   let hanging = 0;
   const server = createServer(async (request, response) => {
     const body = await bytesOf(request);
     collector.bodies.push(body);
     if (request.headers["content-type"] === "application/json")
-      told.push({ path: request.url!, json: JSON.parse(body.toString()) });
+      received.push({ path: request.url!, json: JSON.parse(body.toString()) });
     hanging++;
     response.on("close", () => hanging--);
     answer(collector.behaviour, response);
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
-  const at = <T>(path: string) => told.filter((one) => one.path === path).map(({ json }) => json as T);
+  const at = <T>(path: string) => received.filter((one) => one.path === path).map(({ json }) => json as T);
   const collector: Collector = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     bodies: [],

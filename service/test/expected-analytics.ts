@@ -41,15 +41,15 @@ export const movementsOf = async ({ admin }: History, { orders }: Shop): Promise
   (await Promise.all(orders.map((order) => movesOfOrder(admin, order)))).flat();
 
 async function movesOfOrder(admin: History["admin"], { id, buyer }: Order): Promise<MoneyMovement[]> {
-  const told = (await admin.get(`/v1/admin/orders/${id}`)).body.data;
+  const order = (await admin.get(`/v1/admin/orders/${id}`)).body.data;
   const { events } = (await buyer.get(`/v1/purchases/${id}`)).body.data;
-  const { currency } = told;
+  const { currency } = order;
   const minor = (amount: number) => toMinor(amount, currency)!;
   const parts: Parts = {
-    ...{ total: minor(told.amount), tax: minor(told.tax), fees: minor(told.fee) },
-    ...{ commissions: minor(told.commission), net: minor(told.earnings) },
+    ...{ total: minor(order.amount), tax: minor(order.tax), fees: minor(order.fee) },
+    ...{ commissions: minor(order.commission), net: minor(order.earnings) },
   };
-  const of = { currency, productId: told.product.id, referralCode: told.referralCode, buyer: told.buyer };
+  const of = { currency, productId: order.product.id, referralCode: order.referralCode, buyer: order.buyer };
   const moves: MoneyMovement[] = [];
   const note = (at: string, sums: Partial<Sums>, isSale = false) =>
     moves.push({ ...of, at: new Date(at), isSale, sums: { ...NOTHING, ...sums } });
@@ -69,7 +69,7 @@ async function movesOfOrder(admin: History["admin"], { id, buyer }: Order): Prom
   for (const { type, at, amount } of events as { type: string; at: string; amount: number }[]) {
     if (type === "purchase.completed") {
       const { total, ...rest } = parts;
-      const sale = { ...rest, sales: 1n, gross: total - parts.tax, discounts: minor(told.lines.discount) };
+      const sale = { ...rest, sales: 1n, gross: total - parts.tax, discounts: minor(order.lines.discount) };
       note(at, sale, true);
     }
     if (type === "refund.succeeded") {

@@ -183,8 +183,8 @@ function toStream(next: Next): Streamed | undefined {
   if (typeof next === "string") return breaksOf[next] && { breaks: breaksOf[next], after: 1 };
   if ("stream" in next) return next.stream;
   if (!("answer" in next)) return undefined;
-  const { text = ANSWER_TEXT, ...told } = next.answer;
-  return { pieces: text.match(/\S+\s*/g) ?? [], ...told };
+  const { text = ANSWER_TEXT, ...ending } = next.answer;
+  return { pieces: text.match(/\S+\s*/g) ?? [], ...ending };
 }
 
 function replyInPieces(

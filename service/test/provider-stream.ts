@@ -31,7 +31,7 @@ export interface Streamed extends Omit<Answer, "text"> {
   gate?: (piece: number) => Promise<unknown>;
 }
 
-export type ToldStream = Required<Pick<Answer, "stop" | "usage" | "model">>;
+export type StreamEnding = Required<Pick<Answer, "stop" | "usage" | "model">>;
 
 interface Frames {
   begin: string[];
@@ -45,7 +45,7 @@ const TRICKLE_MS = 10;
 const data = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
 const named = (value: { type: string }) => `event: ${value.type}\n${data(value)}`;
 
-const framesIn: Record<WireFormat, (answer: ToldStream) => Frames> = {
+const framesIn: Record<WireFormat, (answer: StreamEnding) => Frames> = {
   openai: ({ stop, usage, model }) => {
     const chunk = (choices: object[], more = {}) =>
       data({
@@ -136,10 +136,10 @@ const framesIn: Record<WireFormat, (answer: ToldStream) => Frames> = {
 export async function sendStream(
   response: ServerResponse,
   format: WireFormat,
-  told: ToldStream,
+  ending: StreamEnding,
   { pieces = ["An ", "answer."], breaks, after = pieces.length, chunk, gate }: Streamed,
 ): Promise<void> {
-  const frames = framesIn[format](told);
+  const frames = framesIn[format](ending);
   const say = (text: string) => write(response, text, chunk);
   response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
   response.flushHeaders();

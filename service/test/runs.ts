@@ -63,13 +63,13 @@ const ARRIVAL_MS = 5_000;
  * verifications are answered at once, unless the next one is held too.
  */
 export async function startBlockedProvider() {
-  const told = Promise.withResolvers<number>();
+  const released = Promise.withResolvers<number>();
   let listingsToHold = 0;
   const server = createServer(async (request, response) => {
     request.resume();
     const isHeld = request.method !== "GET" || listingsToHold-- > 0;
     if (isHeld) arrive();
-    const status = isHeld ? await told.promise : 200;
+    const status = isHeld ? await released.promise : 200;
     response.writeHead(status, { "content-type": "application/json" });
     response.end(status === 200 ? JSON.stringify(ANSWER) : "{}");
   });
@@ -89,7 +89,7 @@ export async function startBlockedProvider() {
       const signal = AbortSignal.timeout(ARRIVAL_MS);
       while (arrived < count) await once(server, "arrival", { signal });
     },
-    answer: (status = 200) => told.resolve(status),
+    answer: (status = 200) => released.resolve(status),
     async close() {
       server.closeAllConnections();
       await once(server.close(), "close");

@@ -14,6 +14,6 @@ const ADDRESS = new RegExp(`^(?=.{1,64}@)${ATOM}(?:\\.${ATOM})*@(?:${LABEL}\\.)+
 export const Address = z
   .string()
   .max(MAX_ADDRESS, { abort: true, error: `must have at most ${MAX_ADDRESS} characters` })
-  .regex(ADDRESS, "must be a plain e-mail address, such as ada@example.com")
+  .regex(ADDRESS, "must be a plain email address, such as ada@example.com")
   .toLowerCase()
   .describe("An email address in plain ASCII; upper and lower case are equal");

@@ -10,9 +10,9 @@ export type Scope = Permission | (typeof identityScopes)[number];
 
 /** Shown on the consent page. */
 export const scopeDescriptions: Record<Scope, string> = {
-  openid: "Know which account you have here",
+  openid: "Identify your account",
   profile: "See your name",
-  email: "See your mail address",
+  email: "See your email address",
   offline_access: "Stay connected while you are away, for up to 90 days",
   "products:read": "Look at products, and at your own drafts",
   "products:write": "Create, change, publish and delete your products",

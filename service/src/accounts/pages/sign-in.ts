@@ -11,10 +11,10 @@ const OVER_PLAIN_HTTP = html`<p class="notice warning">This test service is used
 const mailField = (more: Pick<Field, "hint" | "autofocus">) =>
   field({
     name: "email",
-    label: "Mail address",
+    label: "Email address",
     type: "email",
     autocomplete: "username",
-    missing: "Enter your mail address.",
+    missing: "Enter your email address.",
     maxLength: 254,
     ...more,
   });

@@ -41,7 +41,7 @@ const renderDetails = (
   isProtected: boolean,
 ): Html => html`<dl class="facts">
 <dt>Name</dt><dd>${name}</dd>
-<dt>Mail address</dt><dd>${email}</dd>
+<dt>Email address</dt><dd>${email}</dd>
 <dt>Role</dt><dd>${session.role}</dd>
 <dt>Password</dt><dd><a href="/auth/password">set or change it</a></dd>
 <dt>Two-factor</dt><dd>${isProtected ? "on" : "off"} – <a href="/auth/two-factor/set-up">${isProtected ? "new codes, or turn it off" : "set it up"}</a></dd>

@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, suite, type TestContext, test } from "node:test";
+import { gunzipSync } from "node:zlib";
 import {
   backUpTo,
   createEmptyDatabase,
@@ -93,6 +94,14 @@ async function mustHaveNoRow({ database }: All): Promise<void> {
 const USERS = "tables/public.users/1";
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
 
+function unpacksTo(packed: Buffer, expected: Buffer): boolean {
+  try {
+    return gunzipSync(packed).equals(expected);
+  } catch {
+    return false;
+  }
+}
+
 suite("restore refuses an archive and changes nothing", { timeout: 120_000 }, () => {
   test("cut at any place", async (t) => {
     const all = await hasAll(t);
@@ -115,6 +124,8 @@ suite("restore refuses an archive and changes nothing", { timeout: 120_000 }, ()
       const at = HEADER_BYTES + Math.floor(((archive.length - HEADER_BYTES - 1) * step) / 39);
       const altered = Buffer.from(archive);
       altered[at]! ^= 0x10;
+      // A changed distance within a run of equal bytes unpacks to the same archive.
+      if (unpacksTo(altered, gunzipSync(archive))) continue;
       await writeFile(all.path, altered);
       await mustRefuse(all, /cannot be restored/);
     }

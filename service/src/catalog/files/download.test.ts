@@ -146,7 +146,7 @@ suite("the signed link of a file", () => {
 
   test("a range request: 206 with that part", async () => {
     const { url } = await hasLink({ bytes: "0123456789" });
-    for (const [range, status, text, told] of [
+    for (const [range, status, text, contentRange] of [
       ["bytes=2-4", 206, "234", "bytes 2-4/10"],
       ["bytes=7-", 206, "789", "bytes 7-9/10"],
       ["bytes=-3", 206, "789", "bytes 7-9/10"],
@@ -158,7 +158,7 @@ suite("the signed link of a file", () => {
       const reply = await nobody.get(url, { range });
       assert.deepEqual(
         [reply.status, reply.text, reply.headers.get("content-range")],
-        [status, text, told],
+        [status, text, contentRange],
         range,
       );
     }

@@ -51,11 +51,11 @@ suite("a product in moderation", () => {
     const stranger = await market.createUser();
     assertError(await stranger.get(`/v1/products/${id}`), 404, "PRODUCT_NOT_FOUND");
     assertError(await stranger.post("/v1/purchases", { productId: id }), 404, "PRODUCT_NOT_FOUND");
-    const told = async () => (await seller.get("/v1/events")).text.includes(id);
-    assert.equal(await told(), false);
+    const hasEvent = async () => (await seller.get("/v1/events")).text.includes(id);
+    assert.equal(await hasEvent(), false);
     const { status, publishedAt } = (await approve(id)).body.data;
     assert.deepEqual([status, publishedAt], ["published", market.clock.now.toISOString()]);
-    assert.ok(await told());
+    assert.ok(await hasEvent());
     assert.equal((await stranger.get(`/v1/products/${id}`)).status, 200);
   });
 

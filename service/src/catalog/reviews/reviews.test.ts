@@ -113,13 +113,13 @@ test("a second review of one buyer: CONFLICT, the rating does not change", async
 test("parallel reviews of one buyer: one succeeds", async () => {
   const productId = await createProduct(author);
   const buyer = await hasBuyer(productId);
-  const told = (await reviewEvents(author)).length;
+  const before = (await reviewEvents(author)).length;
   const replies = await Promise.all(
     Array.from({ length: 10 }, () => review(buyer, productId, { rating: 3 })),
   );
   assert.deepEqual(replies.map(({ status }) => status).sort(), [201, ...Array(9).fill(409)]);
   assert.deepEqual(await ratingOf(productId), { rating: 3, reviews: 1 });
-  assert.equal((await reviewEvents(author)).length, told + 1);
+  assert.equal((await reviewEvents(author)).length, before + 1);
 });
 
 test("the average: follows each review, rounded to two decimals", async () => {

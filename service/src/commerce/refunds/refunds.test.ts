@@ -730,7 +730,7 @@ suite("a refund that the provider refuses", () => {
 
 suite("POST /admin/products/{id}/refund-buyers", () => {
   const path = (productId: string) => `/v1/admin/products/${productId}/refund-buyers`;
-  const wishOf = async () => {
+  const requestFor = async () => {
     const { rows } = await market.query(
       "select data from pgboss.job where name = 'refund-buyers' order by created_on desc limit 1",
     );
@@ -753,7 +753,7 @@ suite("POST /admin/products/{id}/refund-buyers", () => {
     const since = new Date(market.clock.now.getTime() - 90 * DAY_MS).toISOString();
     assert.deepEqual(reply.body.data, { productId, orders: 5, since });
     const interrupted = new AbortController();
-    const input = await wishOf();
+    const input = await requestFor();
     book.asked = 0;
     const refund = market.service.ctx.integrations.payments.refund;
     market.service.ctx.integrations.payments.refund = async (request) => {

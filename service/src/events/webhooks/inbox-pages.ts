@@ -118,15 +118,15 @@ const statusLabels: Record<InboxMessage["signature"], string> = {
 };
 
 const statusTexts: Record<InboxMessage["signature"], Html> = {
-  right: html`<p class="notice good"><strong>The signature is right.</strong> The secret of an endpoint that leads to this inbox made it.</p>`,
-  wrong: html`<p class="notice bad"><strong>The signature is wrong.</strong> No secret of an endpoint that leads to this inbox made it.</p>`,
+  right: html`<p class="notice good"><strong>The signature is valid.</strong> It was made with the secret of an endpoint of this inbox.</p>`,
+  wrong: html`<p class="notice bad"><strong>The signature is wrong.</strong> It was made with the secret of no endpoint of this inbox.</p>`,
   missing: html`<p class="notice warning"><strong>There is no signature.</strong> Anybody may have sent this.</p>`,
   unknown: html`<p class="notice"><strong>The signature was not checked.</strong> No endpoint led to this inbox, or a secret of it cannot be opened; give the secret below.</p>`,
 };
 
 const checkResultTexts: Record<VerificationResult, Html> = {
   right: html`<p class="notice good" role="status"><strong>This secret signed it.</strong></p>`,
-  wrong: html`<p class="notice bad" role="status"><strong>This secret did not sign it.</strong></p>`,
+  wrong: html`<p class="notice bad" role="status"><strong>The signature was made with another secret.</strong></p>`,
   missing: html`<p class="notice warning" role="status"><strong>There is no signature to check.</strong></p>`,
 };
 
@@ -197,7 +197,7 @@ const sendMessagePage = (
 <p><a href="${INBOX_PATH}${name}">Inbox ${name}</a></p>
 ${renderHeading(message)}
 ${statusTexts[message.signature]}
-<dl class="facts"><dt>Came in</dt><dd>${renderTime(message)}</dd>
+<dl class="facts"><dt>Received</dt><dd>${renderTime(message)}</dd>
 ${Object.entries(message.headers).map(([header, value]) => html`<dt>${header}</dt><dd>${value}</dd>\n`)}</dl>
 </div>
 <div class="card">
@@ -209,7 +209,7 @@ ${Object.entries(message.headers).map(([header, value]) => html`<dt>${header}</d
 <form method="post" action="${INBOX_PATH}${name}/${message.id}">
 ${result && checkResultTexts[result]}
 <div class="field"><label for="secret">Secret</label>
-<p class="hint" id="secret-hint">As it was shown when the endpoint was made: whsec_ and what follows.</p>
+<p class="hint" id="secret-hint">As shown when the endpoint was created: whsec_ and what follows.</p>
 <input id="secret" name="secret" autocomplete="off" spellcheck="false" required aria-describedby="secret-hint"></div>
 <button class="button">Check</button>
 </form>

@@ -539,7 +539,7 @@ suite("marketplace with Stripe", () => {
     const productId = await createProduct(seller, { price: 10 });
     const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
     const intentId: string = server.intentsOf(orderId)[0]!["id"];
-    const isTold = () =>
+    const sendEvent = () =>
       noticeHandlers["refunds of a payment"](market.service.ctx, { about: "refunds of a payment", orderId });
     const readStates = async () => {
       const { status, refundedAmount, entitlement, refunds } = (await buyer.get(`/v1/purchases/${orderId}`))
@@ -547,10 +547,10 @@ suite("marketplace with Stripe", () => {
       return [status, refundedAmount, entitlement.status, refunds.length];
     };
     server.refundByHand(intentId, 400);
-    await Promise.all([isTold(), isTold()]);
+    await Promise.all([sendEvent(), sendEvent()]);
     assert.deepEqual(await readStates(), ["partially_refunded", 4, "active", 1]);
     server.refundByHand(intentId, 600);
-    for (let times = 0; times < 2; times++) await isTold();
+    for (let times = 0; times < 2; times++) await sendEvent();
     assert.deepEqual(await readStates(), ["refunded", 10, "revoked", 2]);
     const [refund] = (await buyer.get("/v1/refunds")).body.data;
     assert.partialDeepStrictEqual(refund, { requestedBy: "provider", amount: 6, status: "succeeded" });

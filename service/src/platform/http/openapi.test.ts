@@ -204,10 +204,10 @@ for (const endpoint of endpoints) {
         assert.equal(schema.$ref, `#/components/schemas/${shape}`);
         assert.equal(examples[code].value.error.code, code);
       }
-      const told = Object.values(responses).flatMap(({ content }: Json) =>
+      const documented = Object.values(responses).flatMap(({ content }: Json) =>
         Object.keys(content?.["application/json"]?.examples ?? {}),
       );
-      assert.deepEqual(told.sort(), errorsOf(endpoint).sort());
+      assert.deepEqual(documented.sort(), errorsOf(endpoint).sort());
     });
 
     if (request.kind === "json" || request.kind === "upload") {

@@ -49,7 +49,7 @@ async function open(marketOptions: MarketOptions = {}): Promise<Market> {
 after(() => Promise.all(opened.map((market) => market.close())));
 
 const path = "/v1/categories";
-const told = ({ headers }: Reply) => ({
+const limitsOf = ({ headers }: Reply) => ({
   limit: Number(headers.get("x-ratelimit-limit")),
   remaining: Number(headers.get("x-ratelimit-remaining")),
   reset: Number(headers.get("x-ratelimit-reset")),
@@ -64,7 +64,7 @@ async function getTimes(client: Client, times: number, at = path): Promise<Reply
 
 function assertLimited(reply: Reply, retryAfter?: number): void {
   assertError(reply, 429, "RATE_LIMIT_EXCEEDED");
-  assert.equal(told(reply).remaining, 0);
+  assert.equal(limitsOf(reply).remaining, 0);
   if (retryAfter !== undefined) assert.equal(Number(reply.headers.get("retry-after")), retryAfter);
 }
 
@@ -80,13 +80,13 @@ suite("the quota of a plan", () => {
     const replies = await getTimes(free, 4);
     const reset = unixSeconds(start) + 3_600;
     assert.deepEqual(
-      replies.map(told),
+      replies.map(limitsOf),
       [3, 2, 1, 0].map((remaining) => ({ limit: 4, remaining, reset })),
     );
     market.clock.forward(100_500);
     const refused = await free.get(path);
     assertLimited(refused, 3_500);
-    assert.deepEqual(told(refused), { limit: 4, remaining: 0, reset });
+    assert.deepEqual(limitsOf(refused), { limit: 4, remaining: 0, reset });
     const details = assertError(refused, 429, "RATE_LIMIT_EXCEEDED");
     assert.deepEqual(details, {
       limit: 4,
@@ -103,7 +103,7 @@ suite("the quota of a plan", () => {
     market.clock.forward(1);
     const reply = await free.get(path);
     assert.equal(reply.status, 200);
-    assert.deepEqual(told(reply), {
+    assert.deepEqual(limitsOf(reply), {
       limit: 4,
       remaining: 3,
       reset: unixSeconds(market.clock.now) + 3_600,
@@ -114,17 +114,17 @@ suite("the quota of a plan", () => {
     const free = await market.createUser();
     market.clock.forward(1);
     const reply = await free.get(path);
-    assert.equal(told(reply).reset, Math.floor(market.clock.now.getTime() / 1000) + 3_601);
+    assert.equal(limitsOf(reply).reset, Math.floor(market.clock.now.getTime() / 1000) + 3_601);
   });
 
   test("several windows: all apply, headers show the one with the smallest remaining share", async () => {
     const pro = await market.createUser({ plan: "pro" });
-    const limits = (await getTimes(pro, 4)).map((reply) => told(reply).limit);
+    const limits = (await getTimes(pro, 4)).map((reply) => limitsOf(reply).limit);
     assert.deepEqual(limits, [4, 4, 4, 4]);
     market.clock.forward(60_000);
     const later = await getTimes(pro, 3);
     assert.deepEqual(
-      later.map((reply) => [told(reply).limit, told(reply).remaining]),
+      later.map((reply) => [limitsOf(reply).limit, limitsOf(reply).remaining]),
       [
         [7, 2],
         [7, 1],
@@ -141,7 +141,7 @@ suite("the quota of a plan", () => {
     await getTimes(pro, 4);
     const refused = await pro.get(path);
     assertLimited(refused, 3_540);
-    assert.equal(told(refused).limit, 7);
+    assert.equal(limitsOf(refused).limit, 7);
   });
 
   test("a refused request: counts in no window", async () => {
@@ -174,12 +174,12 @@ suite("the quota of a plan", () => {
     });
     const other = market.as(key);
     await getTimes(one, 2);
-    assert.equal(told(await other.get(path)).remaining, 1);
-    assert.equal(told(await one.get(path)).remaining, 0);
+    assert.equal(limitsOf(await other.get(path)).remaining, 1);
+    assert.equal(limitsOf(await one.get(path)).remaining, 0);
     assertLimited(await other.get(path));
     const [first, second] = [await market.createSession(one.userId), await market.createSession(one.userId)];
     await getTimes(first, 5);
-    assert.deepEqual([told(await second.get(path)).limit, (await second.get(path)).status], [6, 429]);
+    assert.deepEqual([limitsOf(await second.get(path)).limit, (await second.get(path)).status], [6, 429]);
   });
 
   test("replaced by the account's own quota", async () => {
@@ -205,7 +205,7 @@ suite("the quota of a plan", () => {
       await reader.request("HEAD", "/v1/products"),
     ];
     assert.deepEqual(
-      replies.map((reply) => [reply.status, told(reply).remaining]),
+      replies.map((reply) => [reply.status, limitsOf(reply).remaining]),
       [304, 400, 404, 405, 403, 404, 200].map((status, at) => [status, 998 - at]),
     );
   });
@@ -257,7 +257,7 @@ suite("visitors without an account", () => {
       replies.map(({ status }) => status),
       [200, 200, 200, 429],
     );
-    assert.deepEqual(told(replies[0]!), {
+    assert.deepEqual(limitsOf(replies[0]!), {
       limit: 3,
       remaining: 2,
       reset: unixSeconds(market.clock.now) + 60,

@@ -177,7 +177,7 @@ function refusalOf(caller: Caller, access: Access): { required: string | undefin
 
 suite("role matrix over HTTP: without a credential 401, a refused caller 403, an allowed caller passes", () => {
   const headersOf = new Map<TestCaller, Promise<Record<string, string>>>();
-  async function knockAs(endpoint: Endpoint, testCaller: TestCaller): Promise<void> {
+  async function requestAs(endpoint: Endpoint, testCaller: TestCaller): Promise<void> {
     const headers = headersOf.get(testCaller) ?? testCaller.headers();
     headersOf.set(testCaller, headers);
     assertVerdict(endpoint, testCaller, await callEndpoint(endpoint, await headers));
@@ -193,7 +193,7 @@ suite("role matrix over HTTP: without a credential 401, a refused caller 403, an
       ? callers
       : [refused, allowed].flatMap((kind) => (kind.length > 0 ? kind[at % kind.length]! : []));
     test(endpoint.name, async () => {
-      for (const caller of [nobody, ...tried]) await knockAs(endpoint, caller);
+      for (const caller of [nobody, ...tried]) await requestAs(endpoint, caller);
     });
   }
 });

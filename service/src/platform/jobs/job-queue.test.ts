@@ -138,16 +138,16 @@ suite("a queued job", { timeout: 300_000 }, () => {
   });
 
   test("fails: other jobs continue", async (t) => {
-    const told: string[] = [];
+    const lines: string[] = [];
     const mail = createDevEmailSender((line) => {
       if (line.includes("broken")) throw new Error("broken");
-      told.push(line);
+      lines.push(line);
     });
     const { market, ask, startWorker } = await openShop(t, { mail });
     for (const name of ["ada", "broken", "grace"]) await ask(`${name}@example.com`);
     await startWorker();
     await jobIn(market, "retry");
-    await until("two emails", () => told.length === 2);
+    await until("two emails", () => lines.length === 2);
     await jobIn(market, "completed");
   });
 

@@ -117,9 +117,9 @@ async function workQueuedJob(boss: PgBoss, worker: WorkerContext, job: QueuedJob
       return { id, status: "completed" };
     } catch (error) {
       const isLast = retryCount >= job.retries;
-      const told = { job: job.name, id, attempt: retryCount + 1, err: error };
-      if (isLast) worker.log.error(told, "job given up");
-      else worker.log.warn(told, "job failed; it is tried again");
+      const facts = { job: job.name, id, attempt: retryCount + 1, err: error };
+      if (isLast) worker.log.error(facts, "job given up");
+      else worker.log.warn(facts, "job failed; it is tried again");
       return { id, status: "failed", output: { error: (error as Error).message } };
     }
   };
