@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { createProduct } from "@stoa/service/test/factories.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
+import { installSdk } from "./sdk-package.ts";
 import { shell, temporaryFolder } from "./service-process.ts";
 
 const GUIDE = new URL("../docs/guides/sdk.md", import.meta.url);
@@ -16,22 +17,13 @@ before(async () => {
   market = await openMarket({ config: { roles: { api: true, worker: true } }, now: () => new Date() });
   await createProduct(await market.createUser());
   folder = await temporaryFolder();
-  await installPackage(folder.path);
+  await installSdk(folder.path);
   blocks = blocksOf(await readFile(GUIDE, "utf8"));
 });
 after(async () => {
   await market.close();
   await folder.remove();
 });
-
-/** As a user installs it, in an empty folder. */
-async function installPackage(path: string): Promise<void> {
-  const { code, stderr } = await shell(
-    `npm run build && npm pack --workspace=@stoa/sdk --pack-destination=${path} && cd ${path} && npm init -y && npm install --offline --no-audit ./stoa-sdk-*.tgz`,
-    {},
-  );
-  assert.equal(code, 0, stderr);
-}
 
 /** The programs of the guide by heading. */
 function blocksOf(guide: string): Map<string, string[]> {

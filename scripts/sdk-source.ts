@@ -152,7 +152,7 @@ export function writeResources(endpoints: Endpoint[], document: OpenApiDocument)
   const used = [...Object.keys(document.components.schemas), "Open"].filter((name) =>
     parts.some((part) => new RegExp(`\\b${name}\\b`).test(part)),
   );
-  const imports = `import { type Call, type RawContent, type RequestOptions, Resource } from "./client.ts";
+  const imports = `import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
 import type { ${used.sort().join(", ")} } from "./types.gen.ts";
@@ -245,7 +245,7 @@ const methodOf = ({ method, response }: Endpoint): string[] =>
 /** Of an identifier nothing but itself reaches the path. */
 function pathText(path: string): string {
   if (!path.includes(":")) return `"${path}"`;
-  return `\`${path.replace(/:(\w+)/g, (_, name) => `\${encodeURIComponent(${name})}`)}\``;
+  return `\`${path.replace(/:(\w+)/g, (_, name) => `\${pathPart(${name})}`)}\``;
 }
 
 function writeQuery({ operationId, parameters = [] }: Operation, parts: string[]) {

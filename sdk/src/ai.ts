@@ -1,4 +1,4 @@
-import { type Client, type RequestOptions, RUN_ENDS, withLastEventId } from "./client.ts";
+import { type Client, pathPart, type RequestOptions, RUN_ENDS, withLastEventId } from "./client.ts";
 import { type ErrorDetails, StoaError, toApiError } from "./errors.ts";
 import { readEvents, type StreamEvent } from "./event-stream.ts";
 import { AiResource, AiWorkflowsResource } from "./resources.gen.ts";
@@ -124,7 +124,7 @@ export class AiWorkflows extends AiWorkflowsResource {
 
 const eventsOf = (client: Client, executionId: string, options: RequestOptions) =>
   client.events(
-    `/ai/executions/${encodeURIComponent(executionId)}/events`,
+    `/ai/executions/${pathPart(executionId)}/events`,
     {},
     { maxRetries: MAX_RECONNECTS, ...options },
   );

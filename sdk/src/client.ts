@@ -195,6 +195,12 @@ export class Resource {
   }
 }
 
+/** One part of a path. An empty one, "." and ".." would name another resource. */
+export function pathPart(id: string): string {
+  if (!id || id === "." || id === "..") throw new TypeError(`An id must not be ${JSON.stringify(id)}`);
+  return encodeURIComponent(id);
+}
+
 export const withLastEventId = (options: RequestOptions, lastEventId: string | null): RequestOptions =>
   lastEventId === null
     ? options

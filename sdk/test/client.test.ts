@@ -151,6 +151,8 @@ suite("errors", () => {
 
   test("arguments that cannot work: refused before anything is sent", () => {
     assert.throws(() => new Stoa({ baseUrl: "shop.example" }), /baseUrl must be a URL such as/);
+    for (const id of ["", ".", ".."])
+      assert.throws(() => connect(seller).products.get(id), /An id must not be/);
     assert.throws(() => new Stoa({ baseUrl: proxy.origin, apiKey: "" }), /apiKey is empty/);
     assert.throws(() => new Stoa({ baseUrl: proxy.origin, apiKey: "stoa_…" }), /apiKey has a character/);
   });
