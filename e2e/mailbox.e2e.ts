@@ -77,7 +77,7 @@ for (const { scheme, width } of looks) {
     for (const [name, address] of [
       ["mailbox", "/dev/mail"],
       ["email", path!],
-      ["letter-itself", `${path}/html`],
+      ["email-content", `${path}/html`],
     ]) {
       await page.goto(market.origin + address, { waitUntil: "load" });
       await mustBeFit(page, name!);

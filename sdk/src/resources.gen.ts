@@ -2148,7 +2148,7 @@ export class AdminUsersResource extends Resource {
   /**
    * Change the role, plan, quota or badge of an account
    *
-   * Takes effect at the account's next request. Nobody can change their own role, and the last administrator keeps the role.
+   * Takes effect at the account's next request. A caller cannot change their own role, and the last administrator keeps the role.
    *
    * Needs an administrator's session with two-factor authentication.
    */

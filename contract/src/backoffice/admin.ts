@@ -107,7 +107,7 @@ export const updateUser = endpoint({
   path: "/admin/users/:userId",
   summary: "Change the role, plan, quota or badge of an account",
   description:
-    "Takes effect at the account's next request. Nobody can change their own role, and the last administrator keeps the role.",
+    "Takes effect at the account's next request. A caller cannot change their own role, and the last administrator keeps the role.",
   access: admin,
   params,
   request: json(UpdateUser, {
