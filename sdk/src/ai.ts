@@ -1,5 +1,5 @@
 import { type Client, pathPart, type RequestOptions, RUN_ENDS, withLastEventId } from "./client.ts";
-import { type ErrorDetails, StoaError, toApiError } from "./errors.ts";
+import { AbortError, type ErrorDetails, StoaError, toApiError } from "./errors.ts";
 import { readEvents, type StreamEvent } from "./event-stream.ts";
 import { AiResource, AiWorkflowsResource } from "./resources.gen.ts";
 import type {
@@ -89,7 +89,7 @@ export class Ai extends AiResource {
   override readonly workflows = new AiWorkflows(this.client);
 
   override execute(body: Execute, options: RequestOptions = {}) {
-    return super.execute(body, { timeoutMs: runTimeout(body), ...options });
+    return super.execute(body, runOptions(this.client, body, options));
   }
 
   /** Starts a prompt in the background. `ai.executions.events(executionId)` streams its events. */
@@ -135,9 +135,10 @@ async function* streamPrompt(
   options: RequestOptions,
 ): AsyncGenerator<PromptEvent> {
   // The same key on each try: a repeat joins the run of the first one.
-  const start = { timeoutMs: runTimeout(body), idempotencyKey: crypto.randomUUID(), ...options };
+  const idempotencyKey = options.idempotencyKey ?? crypto.randomUUID();
+  const start = { ...runOptions(client, body, options), idempotencyKey };
   let executionId: string | null = null;
-  let hasEnded = false;
+  let isAbandoned = true;
   const open = (lastEventId: string | null) =>
     executionId === null
       ? client.openStream("POST", "/ai/execute", { body: { ...body, stream: true } }, start)
@@ -157,18 +158,24 @@ async function* streamPrompt(
     })) {
       const typed = event as PromptEvent;
       if (typed.type === "execution.started") executionId = typed.data.executionId;
-      hasEnded = isLast(event);
+      isAbandoned = !isLast(event);
       yield typed;
     }
+  } catch (error) {
+    // After a lost connection the caller can still read the run's result.
+    isAbandoned = error instanceof AbortError;
+    throw error;
   } finally {
     // A run under an Idempotency-Key goes on without its caller.
-    if (executionId !== null && !hasEnded)
+    if (executionId !== null && isAbandoned)
       await client.call("POST", `/ai/executions/${executionId}/cancel`).catch(() => {});
   }
 }
 
-const runTimeout = ({ options }: Execute): number =>
-  options?.timeoutSeconds ? options.timeoutSeconds * 1_000 + 60_000 : RUN_TIMEOUT_MS;
+function runOptions(client: Client, { options: run }: Execute, options: RequestOptions): RequestOptions {
+  const runMs = run?.timeoutSeconds ? run.timeoutSeconds * 1_000 + 60_000 : RUN_TIMEOUT_MS;
+  return { ...options, timeoutMs: options.timeoutMs ?? client.timeoutMs ?? runMs };
+}
 
 function toPromptResult({ type, data }: StreamEvent): ExecutionResult {
   if (type === "execution.completed") return data as ExecutionResult;

@@ -2,7 +2,7 @@ import { AbortError, ConnectionError, isRetryable, StoaError, TimeoutError } fro
 import { readEvents, type StreamEvent } from "./event-stream.ts";
 import { List } from "./list.ts";
 import { type ApiResponse, Call, readData, readError, readForeign } from "./response.ts";
-import { sleep } from "./sleep.ts";
+import { backoffMs, sleep } from "./sleep.ts";
 
 export type { Call } from "./response.ts";
 
@@ -57,10 +57,9 @@ export const RUN_ENDS: ReadonlySet<string> = new Set([
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 const DEFAULT_RETRIES = 2;
-/** A service that asks for more patience is not waited for. */
+/** The caller gets the error, and decides whether to wait longer. */
 const MAX_RETRY_AFTER_SECONDS = 60;
-const FIRST_PAUSE_MS = 500;
-const MAX_PAUSE_MS = 8_000;
+const BACKOFF = { firstMs: 500, maxMs: 8_000 };
 
 type RequestBody = NonNullable<RequestInit["body"]>;
 
@@ -77,12 +76,15 @@ interface Prepared {
 /** Sends requests and repeats those that failed on the way. `Stoa` has the operations. */
 export class Client {
   readonly baseUrl: string;
+  /** The caller's limit of each try; undefined: the default of each operation. */
+  readonly timeoutMs: number | undefined;
   readonly #apiKey: string | undefined;
   readonly #fetch: typeof fetch;
   readonly #options: StoaOptions;
 
   constructor(options: StoaOptions) {
     this.baseUrl = toBaseUrl(options.baseUrl);
+    this.timeoutMs = options.timeoutMs;
     this.#apiKey = toHeaderValue(options.apiKey);
     // The global fetch of browsers and workers refuses another `this`.
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
@@ -159,7 +161,7 @@ export class Client {
     { method, url, headers, body, options }: Prepared,
     read: (response: Response) => Promise<T>,
   ): Promise<T> {
-    const timeoutMs = options.timeoutMs ?? this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+    const timeoutMs = options.timeoutMs ?? this.timeoutMs ?? DEFAULT_TIMEOUT_MS;
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), timeoutMs);
     const signal = options.signal ? AbortSignal.any([timeout.signal, options.signal]) : timeout.signal;
@@ -216,7 +218,7 @@ function toBaseUrl(text: string): string {
   return `${url.origin}${path === "" ? "/v1" : path}`;
 }
 
-/** Copied keys bring spaces and line ends along. */
+/** A copied key may end with a space or a line end. */
 function toHeaderValue(apiKey: string | undefined): string | undefined {
   const key = apiKey?.trim();
   if (key === "") throw new TypeError("apiKey is empty");
@@ -258,9 +260,7 @@ function pauseAfter(error: unknown, attempt: number, canRepeat: boolean): number
   if (status === undefined ? !(error instanceof ConnectionError) : !isRetryable(status, code ?? ""))
     return null;
   if (retryAfter != null) return retryAfter > MAX_RETRY_AFTER_SECONDS ? null : retryAfter * 1_000;
-  // "Equal jitter": Brooker, "Exponential Backoff and Jitter", 2015.
-  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** attempt, MAX_PAUSE_MS);
-  return pauseMs / 2 + (Math.random() * pauseMs) / 2;
+  return backoffMs(attempt, BACKOFF);
 }
 
 /** Why fetch failed: the reason is in the cause. */

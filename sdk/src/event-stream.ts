@@ -1,5 +1,5 @@
 import { AbortError, ApiError, ConnectionError } from "./errors.ts";
-import { sleep } from "./sleep.ts";
+import { backoffMs, sleep } from "./sleep.ts";
 
 /** One server-sent event, its data parsed. */
 export interface StreamEvent<T = unknown> {
@@ -21,8 +21,7 @@ export interface StreamOptions<T> {
 
 /** The service sends a comment every 15 seconds: a connection that is silent for three of them is dead. */
 const SILENCE_MS = 45_000;
-const FIRST_PAUSE_MS = 250;
-const MAX_PAUSE_MS = 10_000;
+const BACKOFF = { firstMs: 250, maxMs: 10_000 };
 
 /** Yields each event once, in order. A connection that breaks off is opened again after the last event. */
 export async function* readEvents<T>(options: StreamOptions<T>): AsyncGenerator<StreamEvent<T>> {
@@ -43,8 +42,7 @@ export async function* readEvents<T>(options: StreamOptions<T>): AsyncGenerator<
       if (options.signal?.aborted) throw new AbortError("The stream was aborted", { cause: error });
       if (!isTransient(error) || failures >= options.maxReconnects) throw error;
     }
-    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, MAX_PAUSE_MS);
-    await sleep(pauseMs / 2 + (Math.random() * pauseMs) / 2, options.signal);
+    await sleep(backoffMs(failures, BACKOFF), options.signal);
   }
 }
 

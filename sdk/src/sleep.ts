@@ -14,3 +14,9 @@ export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void
     else signal?.addEventListener("abort", abort, { once: true });
   });
 }
+
+/** Milliseconds before the next try: they double with each, and half of them is random ("equal jitter": Brooker, "Exponential Backoff and Jitter", 2015). */
+export function backoffMs(attempt: number, { firstMs, maxMs }: { firstMs: number; maxMs: number }): number {
+  const ms = Math.min(firstMs * 2 ** attempt, maxMs);
+  return ms / 2 + (Math.random() * ms) / 2;
+}

@@ -29,7 +29,7 @@ export interface UnwrapOptions {
   toleranceSeconds?: number | undefined;
   /** The prefix of the service's own headers. Default: `X-Service-`. */
   headerPrefix?: string | undefined;
-  /** Accepts the header `X-Service-Signature` of an endpoint with `signatureContent: "body"`, which whoever saw a delivery can send again. */
+  /** Accepts the header `X-Service-Signature` of an endpoint with `signatureContent: "body"`, which anyone who saw a delivery can send again. */
   allowsBodySignature?: boolean | undefined;
   /** Unix milliseconds. Default: now. */
   now?: number | undefined;
@@ -173,7 +173,10 @@ function standardKey(secret: string): Uint8Array<ArrayBuffer> {
 const toHeaders = (headers: WebhookHeaders): Headers =>
   headers instanceof Headers
     ? headers
-    : new Headers(Object.entries(headers).map(([name, value]) => [name, String(value ?? "")]));
+    : new Headers(
+        // Node's HTTP/2 adds pseudo-headers such as ":path".
+        Object.entries(headers).flatMap(([name, value]) => (name[0] === ":" ? [] : [[name, String(value)]])),
+      );
 
 function toBytes(rawBody: RawBody): Uint8Array<ArrayBuffer> {
   if (typeof rawBody === "string") return encoder.encode(rawBody);

@@ -258,8 +258,36 @@ suite("runs", () => {
       if (event.type === "execution.started") executionId = event.data.executionId;
       break;
     }
-    const { status } = await stoa.ai.executions.get(executionId);
-    assert.ok(["canceled", "failed", "completed"].includes(status), status);
-    assert.equal(proxy.requests.at(-2)?.url, `/v1/ai/executions/${executionId}/cancel`);
+    assert.equal(proxy.requests.at(-1)?.url, `/v1/ai/executions/${executionId}/cancel`);
+  });
+
+  test("stream that cannot be resumed: throws, and the run is not canceled", async () => {
+    proxy.decide = (n) =>
+      n === 0 ? { cutAfterBytes: 450 } : { status: 401, body: '{"error":{"message":"x"}}' };
+    await assert.rejects(
+      connect(seller)
+        .ai.stream({ productId, ...run })
+        .result(),
+      { name: "AuthenticationError" },
+    );
+    assert.deepEqual(
+      proxy.requests.map(({ method }) => method),
+      ["POST", "GET"],
+    );
+  });
+
+  test("an idempotencyKey of undefined: the repeats of a stream have one key", async () => {
+    proxy.decide = (n) => (n < 2 ? { cutAfterBytes: 5 } : "pass");
+    await connect(seller)
+      .ai.stream({ productId, ...run }, { idempotencyKey: undefined })
+      .result();
+    const keys = proxy.requests.flatMap(({ headers }) => headers["idempotency-key"] ?? []);
+    assert.deepEqual([keys.length, new Set(keys).size], [3, 1]);
+  });
+
+  test("timeoutMs of the client: limits runs too", async () => {
+    proxy.decide = () => "hang";
+    const stoa = connect(seller, { timeoutMs: 1, maxRetries: 0 });
+    await assert.rejects(stoa.ai.execute({ productId, ...run }), TimeoutError);
   });
 });

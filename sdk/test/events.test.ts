@@ -82,6 +82,7 @@ suite("webhooks", () => {
       event,
     );
     assert.deepEqual(await unwrap(body, withoutStandard(headers), secret), event);
+    assert.deepEqual(await unwrap(body, { ":path": "/", ...headers }, secret), event);
   });
 
   test("the forms of X-Service-Signature: each is accepted", async () => {

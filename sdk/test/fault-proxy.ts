@@ -59,9 +59,10 @@ function forward(target: string, incoming: IncomingMessage, outgoing: ServerResp
     let left =
       typeof fault === "object" && "cutAfterBytes" in fault ? fault.cutAfterBytes : Number.POSITIVE_INFINITY;
     response.on("data", (chunk: Buffer) => {
-      outgoing.write(chunk.subarray(0, left));
+      const isLast = chunk.length >= left;
+      // What was written before the cut arrives.
+      outgoing.write(chunk.subarray(0, left), () => isLast && outgoing.destroy());
       left -= chunk.length;
-      if (left <= 0) outgoing.destroy();
     });
     response.on("end", () => outgoing.end());
   });
