@@ -4,8 +4,14 @@ import { toId } from "@stoa/service/core/ids.ts";
 import { publishEvent } from "@stoa/service/events/outbox/outbox.ts";
 import { createDeliveries } from "@stoa/service/events/webhooks/create-deliveries.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
+import { becomes } from "@stoa/service/test/until.ts";
 import type { Browser } from "playwright-core";
 import { openBrowser, openContext, openPage } from "./browser.ts";
+
+interface StreamState {
+  received: [lastEventId: string, id: string][];
+  readyState: number;
+}
 
 let market: Market;
 let browser: Browser;
@@ -20,7 +26,7 @@ after(async () => {
   await market.close();
 });
 
-async function happens(): Promise<string> {
+async function publish(): Promise<string> {
   const { ctx } = market.service;
   const id = await ctx.db
     .transaction()
@@ -35,26 +41,24 @@ test("event stream in a browser's EventSource: receives events, also those durin
   await page.goto(`${market.origin}/dev/hooks`);
   await page.evaluate(`new Promise((resolve) => {
     window.received = [];
-    const source = new EventSource("/v1/events/stream?api_key=${owner.key}");
+    window.source = new EventSource("/v1/events/stream?api_key=${owner.key}");
     source.addEventListener("test", ({ lastEventId, data }) => received.push([lastEventId, JSON.parse(data).id]));
     source.onopen = resolve;
   })`);
-  const hasEvents = (count: number) =>
-    page.evaluate(`new Promise((resolve) => {
-      const look = () => (received.length >= ${count} ? resolve() : setTimeout(look, 50));
-      look();
-    })`);
+  const state = async () =>
+    (await page.evaluate("({ received, readyState: source.readyState })")) as StreamState;
+  const hasEvents = (count: number) => becomes(state, ({ received }) => received.length >= count);
   // Also disconnected before its first event: it knows where it started.
   const ids = [];
   for (let count = 1; count <= 2; count++) {
     market.service.app.server.closeAllConnections();
-    ids.push(await happens());
+    ids.push(await publish());
     await hasEvents(count);
   }
-  ids.push(await happens());
+  ids.push(await publish());
   await hasEvents(3);
   assert.deepEqual(
-    await page.evaluate("received"),
+    (await state()).received,
     ids.map((id) => [id, id]),
   );
   await context.close();

@@ -8,10 +8,13 @@ export interface Asked {
   values: unknown[];
 }
 
-/** A process sends these regularly: clock readings, session locks and probes of its LISTEN connection. */
-const SENT_AT_INTERVALS = /clock_timestamp\(\)|pg_locks|pg_try_advisory_lock|^select 1$/;
+/**
+ * A process sends these regularly or when the pool opens a connection: clock readings, session locks, probes of its
+ * LISTEN connection, and who serves a connection.
+ */
+const SENT_BESIDE = /clock_timestamp\(\)|pg_locks|pg_try_advisory_lock|^select 1$|^select pg_backend_pid\(\)/;
 
-/** The statements of this process while `work` runs, without the regular ones. */
+/** The statements of this process while `work` runs, without those that it sends beside them. */
 export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]> {
   const asked: Asked[] = [];
   const connections: pg.Client[] = [];
@@ -20,7 +23,7 @@ export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]
     const [first, second] = args as [string | { text: string; values?: unknown[] }, unknown];
     const named = typeof first === "string" ? { text: first } : first;
     const values = named.values ?? (Array.isArray(second) ? second : []);
-    if (SENT_AT_INTERVALS.test(named.text) || values[0] === PROOF_CHANNEL)
+    if (SENT_BESIDE.test(named.text) || values[0] === PROOF_CHANNEL)
       return (query as (...args: unknown[]) => unknown).apply(this, args);
     if (!connections.includes(this)) connections.push(this);
     asked.push({ connection: connections.indexOf(this), text: named.text, values });

@@ -31,9 +31,10 @@ async function attempt(delivery: ClaimedDelivery): Promise<RecordedAttempt> {
 }
 
 async function record(results: RecordedAttempt[]): Promise<void> {
-  const recorder = new AttemptRecorder(market.service.ctx, () => {});
-  for (const result of results) recorder.add(result);
+  const recorder = new AttemptRecorder(market.service.ctx);
+  const recorded = results.map((result) => recorder.add(result));
   await recorder.flush();
+  await Promise.all(recorded);
 }
 
 test("row that PostgreSQL refuses: the other results of the batch are recorded", async () => {

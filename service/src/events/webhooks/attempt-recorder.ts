@@ -14,23 +14,24 @@ const isRowError = (error: unknown): boolean =>
 /** Records attempts in batches, one batch after another. */
 export class AttemptRecorder {
   readonly #ctx: Context;
-  readonly #onRecorded: () => void;
-  #waiting: RecordedAttempt[] = [];
+  #waiting: { recorded: RecordedAttempt; resolve: () => void }[] = [];
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(ctx: Context, onRecorded: () => void) {
+  constructor(ctx: Context) {
     this.#ctx = ctx;
-    this.#onRecorded = onRecorded;
   }
 
-  add(recorded: RecordedAttempt): void {
-    this.#waiting.push(recorded);
+  /** Resolves when the attempt is recorded or dropped. A dropped attempt is repeated when its lease has expired. */
+  add(recorded: RecordedAttempt): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.push({ recorded, resolve });
     if (this.#waiting.length >= BATCH_SIZE) void this.flush();
     else this.#timer ??= setTimeout(() => void this.flush(), FLUSH_AFTER_MS);
+    return promise;
   }
 
-  /** Resolves when all added attempts are recorded or dropped. A dropped attempt is repeated when its lease has expired. */
+  /** Resolves when all added attempts are recorded or dropped. */
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -41,8 +42,8 @@ export class AttemptRecorder {
   async #write(): Promise<void> {
     const batch = this.#waiting.splice(0);
     if (batch.length === 0) return;
-    await this.#record(batch);
-    this.#onRecorded();
+    await this.#record(batch.map(({ recorded }) => recorded));
+    for (const { resolve } of batch) resolve();
   }
 
   async #record(batch: RecordedAttempt[]): Promise<void> {

@@ -23,6 +23,7 @@ interface AttemptPool {
   capacity: number;
   /** Attempts that the pool starts before it waits for results: few, so that a killed worker repeats few. */
   batchSize: number;
+  /** Until their results are recorded: a worker whose database is slow claims no more than a killed one may repeat. */
   inFlight: Set<Promise<void>>;
 }
 
@@ -85,7 +86,7 @@ export class DeliveryWorker {
     this.#presenceSince.session = presence?.sessions ?? 0;
     this.#random = random;
     this.#leaseMs = leaseMs;
-    this.#recorder = new AttemptRecorder(ctx, () => this.#wake());
+    this.#recorder = new AttemptRecorder(ctx);
   }
 
   start(): void {
@@ -114,6 +115,7 @@ export class DeliveryWorker {
 
   async idle(): Promise<void> {
     await Promise.all(Object.values(this.#pools).flatMap(({ inFlight }) => [...inFlight]));
+    // Attempts of deliveries that killed several workers are in no pool.
     await this.#recorder.flush();
   }
 
@@ -137,7 +139,8 @@ export class DeliveryWorker {
       await this.#listDeadWorkers(),
     );
     const post = { response: null, problem: "worker_lost" } as const;
-    for (const delivery of poison) this.#record(delivery, { attempt: createUnsentAttempt(this.#ctx), post });
+    for (const delivery of poison)
+      void this.#record(delivery, { attempt: createUnsentAttempt(this.#ctx), post });
   }
 
   async #listDeadWorkers(): Promise<number[]> {
@@ -195,19 +198,22 @@ export class DeliveryWorker {
       .catch((error) =>
         this.#ctx.log.error({ delivery: delivery.id, err: error }, "a delivery was not attempted"),
       )
-      .finally(() => inFlight.delete(attempt));
+      .finally(() => {
+        inFlight.delete(attempt);
+        this.#wake();
+      });
     inFlight.add(attempt);
   }
 
   async #attempt(delivery: ClaimedDelivery): Promise<void> {
     const posted = await attemptDelivery(this.#ctx, delivery);
     if (posted.post.problem === "shutdown") await releaseDelivery(this.#ctx.pool, delivery, this.#ctx.now());
-    else this.#record(delivery, posted);
+    else await this.#record(delivery, posted);
   }
 
-  #record(delivery: ClaimedDelivery, { attempt, post }: PostedAttempt): void {
+  async #record(delivery: ClaimedDelivery, { attempt, post }: PostedAttempt): Promise<void> {
     const result = toAttemptResult(delivery, post, attempt.endedAt, this.#random);
-    this.#recorder.add({ delivery, attempt, result });
+    await this.#recorder.add({ delivery, attempt, result });
   }
 
   /** `pause` gets the result of the work; null: it failed. */

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { before, beforeEach, test } from "node:test";
+import pg from "pg";
 import type { Client } from "../../../test/market.ts";
-import { drain } from "../../../test/until.ts";
+import { drain, until } from "../../../test/until.ts";
 import { openWebhookMarket } from "../../../test/webhooks.ts";
 import type { DeliveryWorker } from "./delivery-worker.ts";
 
-const { market, receiver, happens, hasEndpoint, newDeliveryWorker } = await openWebhookMarket();
+const { deliver, market, receiver, happens, hasEndpoint, newDeliveryWorker } = await openWebhookMarket();
 
 const ACCOUNTS = 12;
 let fast: Client;
@@ -78,4 +79,25 @@ test("endpoints known as slow: use only their own pool", async () => {
   assert.ok(slow > 32 && slow <= 64, `${slow} calls at once`);
   await mustStartAtOnce(worker);
   await end(worker);
+});
+
+test("results cannot be recorded for a time: the worker claims no more than its pool holds, and then goes on", async () => {
+  receiver.answer = 200;
+  await Promise.all(slowOwners.map((who) => hang(who, 4, 6)));
+  const worker = newDeliveryWorker();
+  const lock = new pg.Client(market.target);
+  await lock.connect();
+  await lock.query("begin; lock table webhook_attempts in share mode");
+  await begin(worker);
+  await until(
+    "every claimed delivery is posted",
+    async () => receiver.received.length === (await inFlight()),
+  );
+  await begin(worker);
+  assert.ok((await inFlight()) <= 192, `${await inFlight()} are claimed`);
+  await lock.query("commit");
+  await lock.end();
+  await deliver(worker);
+  assert.equal(receiver.received.length, ACCOUNTS * 4 * 6);
+  assert.equal(await countOf("d.status = 'succeeded' and d.attempts = 1"), ACCOUNTS * 4 * 6);
 });
