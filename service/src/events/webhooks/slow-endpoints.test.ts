@@ -97,6 +97,7 @@ test("results cannot be recorded for a time: the worker claims no more than its 
   assert.ok((await inFlight()) <= 192, `${await inFlight()} are claimed`);
   await lock.query("commit");
   await lock.end();
+  await worker.idle();
   await deliver(worker);
   assert.equal(receiver.received.length, ACCOUNTS * 4 * 6);
   assert.equal(await countOf("d.status = 'succeeded' and d.attempts = 1"), ACCOUNTS * 4 * 6);
