@@ -9,8 +9,11 @@ export type { Call } from "./response.ts";
 export interface StoaOptions {
   /** The address of the service: `https://shop.example/v1`. Without a path, `/v1` is added. */
   baseUrl: string;
-  /** An API key or an OAuth access token. Without one, requests carry the browser's session cookie. */
-  apiKey?: string | undefined;
+  /**
+   * An API key or an OAuth access token, or a function that is asked for it before each try. Without one, requests carry the browser's
+   * session cookie.
+   */
+  apiKey?: string | (() => string | Promise<string>) | undefined;
   /** In place of the global `fetch`. */
   fetch?: typeof fetch | undefined;
   /** The limit of one try, until its response is complete. Default: 60,000; for runs of prompts 660,000. */
@@ -78,14 +81,14 @@ export class Client {
   readonly baseUrl: string;
   /** The caller's limit of each try; undefined: the default of each operation. */
   readonly timeoutMs: number | undefined;
-  readonly #apiKey: string | undefined;
+  readonly #apiKey: string | (() => string | Promise<string>) | undefined;
   readonly #fetch: typeof fetch;
   readonly #options: StoaOptions;
 
   constructor(options: StoaOptions) {
     this.baseUrl = toBaseUrl(options.baseUrl);
     this.timeoutMs = options.timeoutMs;
-    this.#apiKey = toHeaderValue(options.apiKey);
+    this.#apiKey = typeof options.apiKey === "string" ? toHeaderValue(options.apiKey) : options.apiKey;
     // The global fetch of browsers and workers refuses another `this`.
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
     this.#options = options;
@@ -135,7 +138,6 @@ export class Client {
 
   #prepare(method: Method, path: string, sent: Sent, options: RequestOptions = {}): Prepared {
     const headers = new Headers({ accept: "application/json", ...options.headers });
-    if (this.#apiKey !== undefined) headers.set("authorization", `Bearer ${this.#apiKey}`);
     const isRepeatablePost = method === "POST" && !path.startsWith("/api/");
     if (isRepeatablePost) headers.set("idempotency-key", options.idempotencyKey ?? crypto.randomUUID());
     const { body, type } = bodyOf(sent);
@@ -148,6 +150,7 @@ export class Client {
     const retries = request.options.maxRetries ?? this.#options.maxRetries ?? DEFAULT_RETRIES;
     for (let attempt = 0; ; attempt++) {
       try {
+        await this.#authorize(request.headers);
         return await this.#try(request, read);
       } catch (error) {
         const pauseMs = attempt < retries ? pauseAfter(error, attempt, request.canRepeat) : null;
@@ -155,6 +158,11 @@ export class Client {
         await sleep(pauseMs, request.options.signal);
       }
     }
+  }
+
+  async #authorize(headers: Headers): Promise<void> {
+    const key = typeof this.#apiKey === "function" ? toHeaderValue(await this.#apiKey()) : this.#apiKey;
+    if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
   }
 
   async #try<T>(
@@ -219,10 +227,10 @@ function toBaseUrl(text: string): string {
 }
 
 /** A copied key may end with a space or a line end. */
-function toHeaderValue(apiKey: string | undefined): string | undefined {
-  const key = apiKey?.trim();
+function toHeaderValue(apiKey: string): string {
+  const key = apiKey.trim();
   if (key === "") throw new TypeError("apiKey is empty");
-  if (key !== undefined && !/^[\x21-\x7e]+$/.test(key))
+  if (!/^[\x21-\x7e]+$/.test(key))
     throw new TypeError("apiKey has a character that no key has");
   return key;
 }

@@ -157,6 +157,14 @@ suite("errors", () => {
     assert.throws(() => new Stoa({ baseUrl: proxy.origin, apiKey: "stoa_…" }), /apiKey has a character/);
   });
 
+  test("a key that expires: the function is asked for it before each try", async () => {
+    proxy.decide = (n) => (n < 1 ? { status: 503, body: "" } : "pass");
+    const keys = ["expired", seller.key];
+    await connect(seller, { apiKey: async () => keys.shift()! }).account.get();
+    assert.deepEqual(keys, []);
+    assert.equal(proxy.requests[1]!.headers["authorization"], `Bearer ${seller.key}`);
+  });
+
   test("a time limit and an AbortSignal: TimeoutError, AbortError", async () => {
     proxy.decide = () => "hang";
     await assert.rejects(connect(seller, { timeoutMs: 1, maxRetries: 0 }).account.get(), TimeoutError);

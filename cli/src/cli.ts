@@ -1,0 +1,79 @@
+import type { Stoa } from "@stoa/sdk";
+import { LoginError } from "./errors.ts";
+import { Output } from "./output.ts";
+import { readProfiles, updateProfiles } from "./profiles.ts";
+import { type GlobalOptions, readSettings, type Settings } from "./settings.ts";
+
+/** What a command works with. */
+export class Cli {
+  readonly options: GlobalOptions;
+  readonly output: Output;
+  readonly #interrupted = new AbortController();
+  #settings: Promise<Settings> | undefined;
+  #stoa: Promise<Stoa> | undefined;
+
+  constructor(options: GlobalOptions) {
+    this.options = options;
+    this.output = new Output(options);
+    // A second Ctrl-C ends the process at once.
+    process.once("SIGINT", () => this.#interrupted.abort());
+  }
+
+  /** Aborts at Ctrl-C. */
+  get signal(): AbortSignal {
+    return this.#interrupted.signal;
+  }
+
+  settings(): Promise<Settings> {
+    this.#settings ??= readSettings(this.options);
+    return this.#settings;
+  }
+
+  /** The client of the chosen profile. Its calls end at Ctrl-C. */
+  stoa(): Promise<Stoa> {
+    this.#stoa ??= this.#connect();
+    return this.#stoa;
+  }
+
+  async #connect(): Promise<Stoa> {
+    const settings = await this.settings();
+    if (settings.apiKey === undefined && !settings.profile?.oauth)
+      throw new LoginError(`You are not logged in to ${new URL(settings.baseUrl).origin}`);
+    return connect(settings.baseUrl, settings.apiKey ?? (() => this.#accessToken(settings)), this.signal);
+  }
+
+  async #accessToken({ profileName, baseUrl }: Settings): Promise<string> {
+    const { isExpiring, refreshLogin } = await import("./oauth.ts");
+    const login = (await readProfiles()).profiles[profileName]?.oauth;
+    if (login && !isExpiring(login)) return login.accessToken;
+    return updateProfiles(async ({ profiles }) => {
+      // Read again under the lock: another command may have renewed the tokens.
+      const profile = profiles[profileName];
+      if (!profile?.oauth) throw new LoginError(`The profile ${profileName} was removed`);
+      if (isExpiring(profile.oauth)) profile.oauth = await refreshLogin(baseUrl, profile.oauth);
+      return profile.oauth.accessToken;
+    });
+  }
+}
+
+/** A client whose calls end with the signal. */
+export async function connect(
+  baseUrl: string,
+  apiKey: string | (() => Promise<string>),
+  signal: AbortSignal,
+): Promise<Stoa> {
+  const { AbortError, Stoa } = await import("@stoa/sdk");
+  return new Stoa({
+    baseUrl,
+    apiKey,
+    fetch: async (input, init = {}) => {
+      const signals = init.signal ? [signal, init.signal] : [signal];
+      try {
+        return await fetch(input, { ...init, signal: AbortSignal.any(signals) });
+      } catch (error) {
+        // The SDK repeats other failures.
+        throw signal.aborted ? new AbortError("Interrupted", { cause: error }) : error;
+      }
+    },
+  });
+}

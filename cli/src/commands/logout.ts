@@ -1,0 +1,41 @@
+import type { Command } from "commander";
+import { action, example } from "../command.ts";
+import { CommandError, LoginError } from "../errors.ts";
+import { revokeLogin } from "../oauth.ts";
+import { DEFAULT_PROFILE, type Profile, readProfiles, updateProfiles } from "../profiles.ts";
+
+export default function define(command: Command): void {
+  command.action(
+    action(async (cli, options) => {
+      const { current, profiles } = await readProfiles();
+      const name = options.profile ?? current;
+      const profile = profiles[name];
+      if (!profile) throw new LoginError(`There is no profile ${name}`, "`stoa profiles` lists them.");
+      const problem = await revoke(profile);
+      await updateProfiles((file) => {
+        delete file.profiles[name];
+        if (file.current === name) file.current = Object.keys(file.profiles)[0] ?? DEFAULT_PROFILE;
+      });
+      cli.output.say(`Removed the profile ${name}.`);
+      if (profile.apiKey)
+        cli.output.say("Its API key is valid until you revoke it in the settings of the service.");
+      if (problem)
+        throw new CommandError(
+          `The service was not told to end the login: ${problem}`,
+          "Revoke “Stoa command line” among the applications of your account.",
+        );
+    }),
+  );
+  example(command, "stoa logout --profile staging");
+}
+
+/** Returns why the service could not end the login. */
+async function revoke({ baseUrl, oauth }: Profile): Promise<string | null> {
+  if (!oauth) return null;
+  try {
+    await revokeLogin(baseUrl, oauth);
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}

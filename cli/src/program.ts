@@ -1,0 +1,117 @@
+import { readFileSync } from "node:fs";
+import { Command, CommanderError } from "commander";
+import { environment } from "./environment.ts";
+import { describeFailure, exitCodes } from "./errors.ts";
+
+type Define = (command: Command) => void;
+
+interface CommandEntry {
+  summary: string;
+  /** Loaded when the command is used, so that others start quickly. */
+  load: () => Promise<{ default: Define }>;
+}
+
+/** In the order of the help, by heading. */
+const groups: Record<string, Record<string, CommandEntry>> = {
+  "Start here": {
+    login: { summary: "Log in to a Stoa service", load: () => import("./commands/login.ts") },
+    logout: { summary: "End the login of a profile", load: () => import("./commands/logout.ts") },
+    whoami: { summary: "Show the account in use", load: () => import("./commands/whoami.ts") },
+    profiles: {
+      summary: "Switch between services and accounts",
+      load: () => import("./commands/profiles.ts"),
+    },
+    doctor: { summary: "Find out why something does not work", load: () => import("./commands/doctor.ts") },
+  },
+  "Everything else": {
+    api: { summary: "Send any request to the API", load: () => import("./commands/api.ts") },
+    open: { summary: "Open a page of the service in the browser", load: () => import("./commands/open.ts") },
+    completion: {
+      summary: "Print completion for bash, zsh or fish",
+      load: () => import("./commands/completion.ts"),
+    },
+  },
+};
+
+const commandNames = (): string[] => Object.values(groups).flatMap((group) => Object.keys(group));
+
+/** The program, with the commands of these names fully defined and the others by name and summary. */
+async function createProgram(defined: readonly (string | undefined)[]): Promise<Command> {
+  const program = new Command("stoa")
+    .description(
+      "The command line of a Stoa marketplace: publish, buy and run AI products, and follow their events.",
+    )
+    .version(readVersion(), "-V, --version", "show the version")
+    .helpOption("-h, --help", "show this help")
+    .helpCommand(false)
+    .configureHelp({ showGlobalOptions: true, subcommandTerm: (command) => command.name() })
+    .option("--profile <name>", "the profile to use (STOA_PROFILE)")
+    .option(
+      "--api-key [key]",
+      "the API key to use (STOA_API_KEY, which other users of this machine cannot see)",
+    )
+    .option("--base-url <url>", "the address of the API (STOA_BASE_URL)")
+    .option("--json", "print JSON")
+    .option("--fields <names>", "print only these fields, such as id,title")
+    .option("--no-color", "print without colors (NO_COLOR)")
+    .option("--no-pager", "print long tables at once (STOA_PAGER, PAGER)")
+    .configureOutput({ writeErr: (text) => process.stderr.write(text), outputError: () => {} })
+    .addHelpText(
+      "after",
+      "\nExample:\n  $ stoa products list --search interview\n  $ stoa run prod_… --var position=baker",
+    )
+    .exitOverride();
+  for (const [heading, entries] of Object.entries(groups)) {
+    program.commandsGroup(`${heading}:`);
+    for (const [name, { summary, load }] of Object.entries(entries)) {
+      const command = program.command(name).description(summary).helpCommand(false);
+      if (defined.includes(name)) (await load()).default(command);
+      // Others are only listed.
+      else command.usage("[options]");
+    }
+  }
+  return program;
+}
+
+/** Runs a command line. Returns the exit code. */
+export async function runCommandLine(args: readonly string[]): Promise<number> {
+  const name = findCommand(args);
+  try {
+    const program = await createProgram(name === "completion" ? commandNames() : [name]);
+    if (args.length === 0) program.outputHelp();
+    else await program.parseAsync([...args], { from: "user" });
+    return typeof process.exitCode === "number" ? process.exitCode : exitCodes.ok;
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) return exitCodes.ok;
+    const { lines, exitCode } = describeFailure(error);
+    for (const line of lines) process.stderr.write(`${withoutSecrets(line, args)}\n`);
+    return exitCode;
+  }
+}
+
+/** The first operand. Options of the program that take a value skip theirs. */
+function findCommand(args: readonly string[]): string | undefined {
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] ?? "";
+    if (!arg.startsWith("-")) return arg;
+    if (["--profile", "--base-url", "--fields"].includes(arg)) at++;
+    // Its value is optional: a command's name is none.
+    if (arg === "--api-key" && !commandNames().includes(args[at + 1] ?? "")) at++;
+  }
+  return undefined;
+}
+
+/** A key never appears in an error, wherever its text came from. */
+function withoutSecrets(line: string, args: readonly string[]): string {
+  const at = args.indexOf("--api-key");
+  const inline = args.find((arg) => arg.startsWith("--api-key="))?.slice("--api-key=".length);
+  const secrets = [environment("STOA_API_KEY"), at >= 0 ? args[at + 1] : undefined, inline];
+  let text = line;
+  for (const secret of secrets) if (secret && secret.length >= 8) text = text.replaceAll(secret, "<key>");
+  return text.replaceAll(/\b(stoa|whsec)_(test_|live_)?[A-Za-z0-9_+/=-]{16,}/g, "$1_<hidden>");
+}
+
+function readVersion(): string {
+  const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}

@@ -1,0 +1,67 @@
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const STOA = fileURLToPath(new URL("../bin/stoa.mjs", import.meta.url));
+const TIMEOUT_MS = 120_000;
+
+export interface Finished {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+interface Place {
+  /** The address of the service, without /v1. */
+  origin: string;
+  /** undefined: not logged in. */
+  key?: string | undefined;
+}
+
+/** The command line of one user: with a folder for its profiles, and one to work in. */
+export async function openCommandLine({ origin, key }: Place) {
+  const folder = await mkdtemp(join(tmpdir(), "stoa-cli-"));
+  const env: NodeJS.ProcessEnv = {
+    PATH: process.env["PATH"],
+    HOME: folder,
+    XDG_CONFIG_HOME: join(folder, "config"),
+    // Opens nothing.
+    BROWSER: "true",
+    STOA_BASE_URL: `${origin}/v1`,
+    ...(key && { STOA_API_KEY: key }),
+  };
+
+  /** A command that runs. `input` is its standard input; without it, there is none. */
+  function start(args: readonly string[], options: { input?: string; env?: NodeJS.ProcessEnv } = {}) {
+    const child = spawn(process.execPath, [STOA, ...args], {
+      cwd: folder,
+      env: { ...env, ...options.env },
+      timeout: TIMEOUT_MS,
+      killSignal: "SIGKILL",
+    });
+    const output = { stdout: "", stderr: "" };
+    for (const name of ["stdout", "stderr"] as const)
+      child[name].setEncoding("utf8").on("data", (text: string) => {
+        output[name] += text;
+      });
+    child.stdin.on("error", () => {});
+    child.stdin.end(options.input ?? "");
+    const ended = new Promise<Finished>((resolve) =>
+      child.once("close", (code) => resolve({ code, ...output })),
+    );
+    return { child, output, ended };
+  }
+
+  return {
+    folder,
+    env,
+    start,
+    run: (args: readonly string[], options?: Parameters<typeof start>[1]): Promise<Finished> =>
+      start(args, options).ended,
+    remove: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+export type CommandLine = Awaited<ReturnType<typeof openCommandLine>>;
