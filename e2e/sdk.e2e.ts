@@ -75,3 +75,15 @@ test("guide sdk: every program has a test", () => {
     Object.keys(expectations),
   );
 });
+
+test("the built package: each error has the name of its class", async () => {
+  const program = `import * as sdk from "@stoa/sdk"; import { WebhookError } from "@stoa/sdk/webhooks";
+    const errors = Object.entries({ ...sdk, WebhookError }).filter(([, type]) => type.prototype instanceof Error);
+    console.log(JSON.stringify(errors.map(([name, type]) => [name, new type({ message: "x" }).name])));`;
+  await writeFile(join(folder.path, "names.mjs"), program);
+  const { code, stdout, stderr } = await shell(`cd ${folder.path} && node names.mjs`, {});
+  assert.equal(code, 0, stderr);
+  const names = JSON.parse(stdout) as [string, string][];
+  assert.ok(names.length > 14);
+  for (const [className, errorName] of names) assert.equal(errorName, className);
+});

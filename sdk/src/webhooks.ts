@@ -38,7 +38,7 @@ export interface UnwrapOptions {
 type RawBody = string | Uint8Array<ArrayBuffer> | ArrayBuffer;
 
 const DEFAULT_PREFIX = "X-Service-";
-const encoder = new TextEncoder();
+const encode = (text: string) => new TextEncoder().encode(text);
 
 /**
  * Verifies a delivery and returns its event. `rawBody` is the body as it came, before any parsing. `secret` is that of the endpoint, or
@@ -52,13 +52,11 @@ export async function unwrap(
   options: UnwrapOptions = {},
 ): Promise<WebhookEvent> {
   const body = toBytes(rawBody);
-  const secrets = typeof secret === "string" ? [secret] : secret;
   const signed = findSignatures(toHeaders(headers), body, options);
-  if (signed.timestamp !== null) mustBeRecent(signed.timestamp, options);
-  if (!(await isSignedBy(secrets, signed)))
+  if (!(await isSignedBy([secret].flat(), signed)))
     throw new WebhookError(
       "signature",
-      "The signature does not fit: the secret of another endpoint, or a body that was parsed and written again. Pass the raw bytes.",
+      "Wrong signature: the secret of another endpoint, or a body that was parsed and written again. Pass the raw bytes.",
     );
   return parseEvent(body);
 }
@@ -82,7 +80,7 @@ export async function sign(
   const timestamp = String(options.timestamp ?? Math.floor(Date.now() / 1_000));
   const prefix = (options.headerPrefix ?? DEFAULT_PREFIX).toLowerCase();
   const standard = await hmac(standardKey(secret), join(`${id}.${timestamp}.`, body));
-  const own = await hmac(encoder.encode(secret), join(`${timestamp}.`, body));
+  const own = await hmac(encode(secret), join(`${timestamp}.`, body));
   return {
     "content-type": "application/json",
     "webhook-id": id,
@@ -99,8 +97,6 @@ interface Signed {
   content: Uint8Array<ArrayBuffer>;
   signatures: Uint8Array<ArrayBuffer>[];
   keyOf: (secret: string) => Uint8Array<ArrayBuffer>;
-  /** Unix seconds; null: it is not part of what was signed. */
-  timestamp: number | null;
 }
 
 function findSignatures(headers: Headers, body: Uint8Array<ArrayBuffer>, options: UnwrapOptions): Signed {
@@ -108,35 +104,34 @@ function findSignatures(headers: Headers, body: Uint8Array<ArrayBuffer>, options
   const standard = headers.get("webhook-signature");
   if (standard) {
     const at = headers.get("webhook-timestamp");
-    const signatures = standard
-      .split(" ")
-      .flatMap((each) => (each.startsWith("v1,") ? [fromBase64(each.slice(3))] : []));
-    return {
-      content: join(`${headers.get("webhook-id")}.${at}.`, body),
-      signatures,
-      keyOf: standardKey,
-      timestamp: Number(at),
-    };
+    mustBeRecent(at, options);
+    const content = join(`${headers.get("webhook-id")}.${at}.`, body);
+    const signatures = [...standard.matchAll(/(?:^| )v1,(\S+)/g)].map(([, text]) => fromBase64(text!));
+    return { content, signatures, keyOf: standardKey };
   }
   const own = ["Signature", "Signature-Previous"].flatMap((name) => headers.get(prefix + name) ?? []);
-  const at = headers.get(`${prefix}Timestamp`);
-  if (own.length === 0)
+  if (!own[0])
     throw new WebhookError(
       "missing-header",
-      `No webhook-signature and no ${prefix}Signature: this is no delivery, or a proxy removed the headers.`,
+      `No webhook-signature or ${prefix}Signature: this is no delivery, or a proxy removed the headers.`,
     );
-  const content = options.allowsBodySignature ? body : join(`${at}.`, body);
-  const timestamp = options.allowsBodySignature ? null : Number(at);
-  const keyOf = (secret: string) => encoder.encode(secret);
-  return { content, signatures: own.map((each) => fromHex(each.replace(/^sha256=/, ""))), keyOf, timestamp };
+  // The last 64 digits: an endpoint may have the prefix "sha256=".
+  const signatures = own.map((each) => fromHex(each.slice(-64)));
+  if (options.allowsBodySignature) return { content: body, signatures, keyOf: encode };
+  const at = headers.get(`${prefix}Timestamp`);
+  mustBeRecent(at, options);
+  return { content: join(`${at}.`, body), signatures, keyOf: encode };
 }
 
-function mustBeRecent(timestamp: number, { toleranceSeconds = 300, now = Date.now() }: UnwrapOptions): void {
-  const age = Math.round(now / 1_000 - timestamp);
+function mustBeRecent(
+  timestamp: string | null,
+  { toleranceSeconds = 300, now = Date.now() }: UnwrapOptions,
+): void {
+  const age = Math.round(now / 1_000 - Number(timestamp));
   if (Math.abs(age) <= toleranceSeconds) return;
   throw new WebhookError(
     "timestamp",
-    `The delivery is ${age} seconds old (allowed: ${toleranceSeconds}): it was sent again by another, or this machine's clock is wrong.`,
+    `The delivery is ${age} seconds old (allowed: ${toleranceSeconds}): it was replayed, or this machine's clock is wrong.`,
   );
 }
 
@@ -145,7 +140,7 @@ async function isSignedBy(
   { content, signatures, keyOf }: Signed,
 ): Promise<boolean> {
   for (const secret of secrets) {
-    const key = await importKey(keyOf(secret), "verify");
+    const key = await importKey(keyOf(secret));
     // subtle.verify compares in constant time.
     for (const signature of signatures)
       if (await crypto.subtle.verify("HMAC", key, signature, content)) return true;
@@ -153,20 +148,17 @@ async function isSignedBy(
   return false;
 }
 
-const importKey = (bytes: Uint8Array<ArrayBuffer>, use: "sign" | "verify") =>
-  crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, [use]);
+const importKey = (bytes: Uint8Array<ArrayBuffer>) =>
+  crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, ["sign", "verify"]);
 
 const hmac = async (key: Uint8Array<ArrayBuffer>, content: Uint8Array<ArrayBuffer>) =>
-  new Uint8Array(await crypto.subtle.sign("HMAC", await importKey(key, "sign"), content));
+  new Uint8Array(await crypto.subtle.sign("HMAC", await importKey(key), content));
 
 /** Standard Webhooks: the key is what stands behind `whsec_`, in base64. */
 function standardKey(secret: string): Uint8Array<ArrayBuffer> {
   const key = fromBase64(secret.trim().replace(/^whsec_/, ""));
   if (key.length === 0)
-    throw new WebhookError(
-      "secret-format",
-      "The secret is not the one that POST /webhooks showed: whsec_ and base64.",
-    );
+    throw new WebhookError("secret-format", "The secret is not that of POST /webhooks: whsec_ and base64.");
   return key;
 }
 
@@ -175,16 +167,17 @@ const toHeaders = (headers: WebhookHeaders): Headers =>
     ? headers
     : new Headers(
         // Node's HTTP/2 adds pseudo-headers such as ":path".
-        Object.entries(headers).flatMap(([name, value]) => (name[0] === ":" ? [] : [[name, String(value)]])),
+        Object.entries(headers as Record<string, string>).filter(
+          ([name, value]) => value !== undefined && name[0] !== ":",
+        ),
       );
 
 function toBytes(rawBody: RawBody): Uint8Array<ArrayBuffer> {
-  if (typeof rawBody === "string") return encoder.encode(rawBody);
-  if (rawBody instanceof Uint8Array) return rawBody;
-  if (rawBody instanceof ArrayBuffer) return new Uint8Array(rawBody);
+  if (typeof rawBody === "string") return encode(rawBody);
+  if (rawBody instanceof Uint8Array || rawBody instanceof ArrayBuffer) return new Uint8Array(rawBody);
   throw new WebhookError(
     "parsed-body",
-    "The body was parsed already. Pass it as it came: express.raw(), await request.text(), or the bytes.",
+    "The body was parsed already. Pass the raw bytes: express.raw(), or await request.text().",
   );
 }
 
@@ -197,7 +190,7 @@ function parseEvent(body: Uint8Array<ArrayBuffer>): WebhookEvent {
 }
 
 const join = (start: string, body: Uint8Array): Uint8Array<ArrayBuffer> =>
-  new Uint8Array([...encoder.encode(start), ...body]);
+  new Uint8Array([...encode(start), ...body]);
 
 /** What is no base64 is no bytes. */
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {
@@ -211,4 +204,4 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
 const toBase64 = (bytes: Uint8Array) => btoa(String.fromCharCode(...bytes));
 const toHex = (bytes: Uint8Array) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 const fromHex = (text: string) =>
-  Uint8Array.from(text.match(/[\da-f]{2}/gi) ?? [], (pair) => Number.parseInt(pair, 16));
+  Uint8Array.from(text.match(/[\da-f]{2}/gi) ?? [], (pair) => Number(`0x${pair}`));
