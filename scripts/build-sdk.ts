@@ -32,7 +32,13 @@ compile("--declaration", "--emitDeclarationOnly");
 
 /** Without a format, esbuild keeps top-level names: an error's name is that of its class. */
 function minify(path: string): void {
-  writeFileSync(path, transformSync(readFileSync(path, "utf8"), { minify: true, target: "es2022" }).code);
+  const { code } = transformSync(readFileSync(path, "utf8"), {
+    minify: true,
+    target: "es2022",
+    // Node prints the line of an uncaught error.
+    lineLimit: 200,
+  });
+  writeFileSync(path, code);
 }
 
 /** The entry and every module that it imports, once each. */

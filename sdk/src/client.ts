@@ -174,7 +174,8 @@ export class Client {
     const timer = setTimeout(() => timeout.abort(), timeoutMs);
     const signal = options.signal ? AbortSignal.any([timeout.signal, options.signal]) : timeout.signal;
     try {
-      const init: RequestInit = { method, headers, signal, redirect: "error" };
+      // Not followed: another address must not get the key. Workers refuse "error".
+      const init: RequestInit = { method, headers, signal, redirect: "manual" };
       if (body !== undefined) init.body = body;
       // Required by fetch for a body that is a stream.
       if (body instanceof ReadableStream) Object.assign(init, { duplex: "half" });

@@ -108,6 +108,10 @@ interface FailureBody {
 export async function readError(response: Response): Promise<ApiError | UnexpectedResponseError> {
   const { status, headers } = response;
   const text = await response.text();
+  const target = headers.get("location");
+  // In browsers, a redirect that is not followed has neither a status nor headers.
+  if (target || response.type === "opaqueredirect")
+    return unexpected(response, `a redirect to ${target ?? "another address"}`);
   const { error } = (parseJson(text) ?? {}) as FailureBody;
   if (!error?.message) return unexpected(response, describe(headers, text));
   return toApiError({

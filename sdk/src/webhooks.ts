@@ -52,13 +52,17 @@ export async function unwrap(
   options: UnwrapOptions = {},
 ): Promise<WebhookEvent> {
   const body = toBytes(rawBody);
-  const signed = findSignatures(toHeaders(headers), body, options);
-  if (!(await isSignedBy([secret].flat(), signed)))
-    throw new WebhookError(
-      "signature",
-      "Wrong signature: the secret of another endpoint, or a body that was parsed and written again. Pass the raw bytes.",
-    );
-  return parseEvent(body);
+  const { content, signatures, keyOf } = findSignatures(toHeaders(headers), body, options);
+  for (const each of [secret].flat()) {
+    const key = await importKey(keyOf(each));
+    // subtle.verify compares in constant time.
+    for (const signature of signatures)
+      if (await crypto.subtle.verify("HMAC", key, signature, content)) return parseEvent(body);
+  }
+  throw new WebhookError(
+    "signature",
+    "Wrong signature: the secret of another endpoint, or a body that was parsed and written again. Pass the raw bytes.",
+  );
 }
 
 export interface SignOptions {
@@ -113,7 +117,7 @@ function findSignatures(headers: Headers, body: Uint8Array<ArrayBuffer>, options
   if (!own[0])
     throw new WebhookError(
       "missing-header",
-      `No webhook-signature or ${prefix}Signature: this is no delivery, or a proxy removed the headers.`,
+      `No webhook-signature or ${prefix}Signature: no delivery, or a proxy removed the headers.`,
     );
   // The last 64 digits: an endpoint may have the prefix "sha256=".
   const signatures = own.map((each) => fromHex(each.slice(-64)));
@@ -135,19 +139,6 @@ function mustBeRecent(
   );
 }
 
-async function isSignedBy(
-  secrets: readonly string[],
-  { content, signatures, keyOf }: Signed,
-): Promise<boolean> {
-  for (const secret of secrets) {
-    const key = await importKey(keyOf(secret));
-    // subtle.verify compares in constant time.
-    for (const signature of signatures)
-      if (await crypto.subtle.verify("HMAC", key, signature, content)) return true;
-  }
-  return false;
-}
-
 const importKey = (bytes: Uint8Array<ArrayBuffer>) =>
   crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, ["sign", "verify"]);
 
@@ -167,9 +158,7 @@ const toHeaders = (headers: WebhookHeaders): Headers =>
     ? headers
     : new Headers(
         // Node's HTTP/2 adds pseudo-headers such as ":path".
-        Object.entries(headers as Record<string, string>).filter(
-          ([name, value]) => value !== undefined && name[0] !== ":",
-        ),
+        Object.entries(headers as Record<string, string>).filter(([name, value]) => value && name[0] !== ":"),
       );
 
 function toBytes(rawBody: RawBody): Uint8Array<ArrayBuffer> {

@@ -140,6 +140,15 @@ suite("errors", () => {
     });
   });
 
+  test("a redirect: UnexpectedResponseError names its target, which gets no request", async () => {
+    proxy.decide = () => ({ status: 302, headers: { location: `${proxy.origin}/elsewhere` } });
+    await assert.rejects(connect(seller).account.get(), {
+      name: "UnexpectedResponseError",
+      message: /a redirect to http.*\/elsewhere.*baseUrl/,
+    });
+    assert.equal(proxy.requests.length, 1);
+  });
+
   test("no service at the address: ConnectionError names it and the reason", async () => {
     const stoa = new Stoa({ baseUrl: await closedOrigin(), apiKey: "k", maxRetries: 0 });
     await assert.rejects(stoa.account.get(), (error: Error) => {
