@@ -48,7 +48,7 @@ export const listOptions = (command: Command): Command =>
     .option("--limit <n>", `how many to show (default: ${DEFAULT_LIMIT})`, wholeNumber(1))
     .option("--all", "show all of them");
 
-interface ListOf<T> {
+export interface ListOf<T> {
   page(): Promise<{ data: T[]; meta: { total: number } }>;
   toArray(options: { limit?: number }): Promise<T[]>;
   [Symbol.asyncIterator](): AsyncIterator<T>;

@@ -23,7 +23,31 @@ const groups: Record<string, Record<string, CommandEntry>> = {
     },
     doctor: { summary: "Find out why something does not work", load: () => import("./commands/doctor.ts") },
   },
+  "Buying and running": {
+    buy: { summary: "Buy a product", load: () => import("./commands/buy.ts") },
+    purchases: { summary: "See what you bought", load: () => import("./commands/purchases.ts") },
+    refund: { summary: "Ask for your money back", load: () => import("./commands/refund.ts") },
+    reviews: { summary: "Read and write reviews", load: () => import("./commands/reviews.ts") },
+    keys: { summary: "Store the provider keys that runs use", load: () => import("./commands/keys.ts") },
+  },
+  Selling: {
+    sales: { summary: "See your sales", load: () => import("./commands/sales.ts") },
+    refunds: { summary: "Decide about refunds", load: () => import("./commands/refunds.ts") },
+    discounts: { summary: "Create discount codes", load: () => import("./commands/discounts.ts") },
+    analytics: {
+      summary: "See revenue, products and customers",
+      load: () => import("./commands/analytics.ts"),
+    },
+    payouts: { summary: "See your balance and payouts", load: () => import("./commands/payouts.ts") },
+  },
+  "Events and webhooks": {
+    webhooks: {
+      summary: "Manage webhook endpoints and their deliveries",
+      load: () => import("./commands/webhooks.ts"),
+    },
+  },
   "Everything else": {
+    account: { summary: "See the limits of your plan", load: () => import("./commands/account.ts") },
     api: { summary: "Send any request to the API", load: () => import("./commands/api.ts") },
     open: { summary: "Open a page of the service in the browser", load: () => import("./commands/open.ts") },
     completion: {
@@ -33,10 +57,10 @@ const groups: Record<string, Record<string, CommandEntry>> = {
   },
 };
 
-const commandNames = (): string[] => Object.values(groups).flatMap((group) => Object.keys(group));
+export const commandNames = (): string[] => Object.values(groups).flatMap((group) => Object.keys(group));
 
 /** The program, with the commands of these names fully defined and the others by name and summary. */
-async function createProgram(defined: readonly (string | undefined)[]): Promise<Command> {
+export async function createProgram(defined: readonly (string | undefined)[]): Promise<Command> {
   const program = new Command("stoa")
     .description(
       "The command line of a Stoa marketplace: publish, buy and run AI products, and follow their events.",

@@ -231,8 +231,7 @@ function toBaseUrl(text: string): string {
 function toHeaderValue(apiKey: string): string {
   const key = apiKey.trim();
   if (key === "") throw new TypeError("apiKey is empty");
-  if (!/^[\x21-\x7e]+$/.test(key))
-    throw new TypeError("apiKey has a character that no key has");
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new TypeError("apiKey has a character that no key has");
   return key;
 }
 

@@ -1,0 +1,86 @@
+import type { CreateDiscountCode, DiscountCode, UpdateDiscountCode } from "@stoa/sdk";
+import type { Command } from "commander";
+import { type BodyOptions, bodyOptions, readBody } from "../fields.ts";
+import { money, time } from "../format.ts";
+import type { Column } from "../output.ts";
+import { listCommand, objectCommand } from "../resource.ts";
+
+const columns: Column<DiscountCode>[] = [
+  { field: "id", title: "Discount" },
+  { field: "code", title: "Code" },
+  { field: "percentOff", title: "Off", format: reductionOf },
+  { field: "productId", title: "Product", format: ({ productId }) => productId ?? "all" },
+  { field: "redemptions", title: "Used" },
+  { field: "maxRedemptions", title: "At most" },
+  { field: "endsAt", title: "Ends", format: ({ endsAt }) => time(endsAt) },
+];
+
+interface DiscountOptions extends BodyOptions {
+  percent?: string;
+  amount?: string;
+  currency?: string;
+  product?: string;
+  ends?: string;
+  max?: string;
+}
+
+const discountOptions = (command: Command) =>
+  bodyOptions(
+    command
+      .option("--percent <n>", "percent off")
+      .option("--amount <n>", "amount off, with --currency")
+      .option("--currency <code>", "such as USD")
+      .option("--product <id>", "only for one product")
+      .option("--ends <time>", "such as 2026-12-31T23:59:59Z")
+      .option("--max <n>", "how often it can be used"),
+  );
+
+const discountBody = ({ percent, amount, currency, product, ends, max, ...body }: DiscountOptions) =>
+  readBody<UpdateDiscountCode>(body, {
+    ...(percent !== undefined && { percentOff: Number(percent) }),
+    ...(amount !== undefined && { amountOff: Number(amount) }),
+    ...(currency !== undefined && { currency }),
+    ...(product !== undefined && { productId: product }),
+    ...(ends !== undefined && { endsAt: ends }),
+    ...(max !== undefined && { maxRedemptions: Number(max) }),
+  } as Partial<UpdateDiscountCode>);
+
+export default function define(command: Command): void {
+  listCommand<DiscountCode>(command, {
+    name: "list",
+    description: "List your discount codes",
+    examples: ["stoa discounts list"],
+    columns,
+    open: (stoa, page) => stoa.discountCodes.list(page),
+  });
+  objectCommand<DiscountCode, DiscountOptions>(command, {
+    name: "create <code>",
+    description: "Create a discount code",
+    options: discountOptions,
+    examples: ["stoa discounts create SUMMER --percent 20 --max 100"],
+    columns,
+    call: async (stoa, options, [code = ""]) =>
+      stoa.discountCodes.create({ ...(await discountBody(options)), code } as CreateDiscountCode),
+  });
+  objectCommand<DiscountCode, DiscountOptions>(command, {
+    name: "update <discount>",
+    description: "Change a discount code",
+    options: discountOptions,
+    examples: ["stoa discounts update dc_… --max 200"],
+    columns,
+    call: async (stoa, options, [discount = ""]) =>
+      stoa.discountCodes.update(discount, await discountBody(options)),
+  });
+  objectCommand(command, {
+    name: "delete <discount>",
+    description: "Delete a discount code",
+    examples: ["stoa discounts delete dc_…"],
+    columns: [],
+    call: (stoa, _options, [discount = ""]) => stoa.discountCodes.delete(discount),
+    say: () => "Deleted.",
+  });
+}
+
+function reductionOf({ percentOff, amountOff, currency }: DiscountCode): string {
+  return percentOff === null ? money(amountOff ?? 0, currency ?? "USD") : `${percentOff} %`;
+}

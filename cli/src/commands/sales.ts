@@ -1,0 +1,36 @@
+import type { Sale } from "@stoa/sdk";
+import type { Command } from "commander";
+import { money, time } from "../format.ts";
+import { amountOf } from "../orders.ts";
+import { listCommand } from "../resource.ts";
+
+export default function define(command: Command): void {
+  listCommand<Sale, { status?: string; product?: string; from?: string; to?: string }>(command, {
+    name: "list",
+    description: "List your sales with fees and earnings",
+    options: (list) =>
+      list
+        .option("--status <status>", "completed, refunded, … or all")
+        .option("--product <id>", "of one product")
+        .option("--from <time>", "from this time on")
+        .option("--to <time>", "before this time"),
+    examples: ["stoa sales list --from 2026-11-01T00:00:00Z"],
+    columns: [
+      { field: "orderId", title: "Order" },
+      { field: "product.title", title: "Product" },
+      { field: "buyer.name", title: "Buyer" },
+      { field: "status", title: "Status" },
+      { field: "amount", title: "Paid", format: amountOf },
+      { field: "earnings", title: "Earned", format: ({ earnings, currency }) => money(earnings, currency) },
+      { field: "createdAt", title: "Sold", format: ({ createdAt }) => time(createdAt) },
+    ],
+    open: (stoa, page, { product, ...filters }) =>
+      stoa.sales.list({
+        ...page,
+        productId: product,
+        status: filters.status,
+        from: filters.from,
+        to: filters.to,
+      }),
+  });
+}
