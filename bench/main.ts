@@ -6,6 +6,7 @@ import { type Report, toMarkdown, writeReport } from "./report.ts";
 import { measureAnalytics } from "./scenarios/analytics.ts";
 import { measureAuthenticate } from "./scenarios/authenticate.ts";
 import { measureCatalogue } from "./scenarios/catalogue.ts";
+import { measureCommandLine } from "./scenarios/command-line.ts";
 import { measureExecute } from "./scenarios/execute.ts";
 import { measureExpressions } from "./scenarios/expressions.ts";
 import { measureLedger } from "./scenarios/ledger.ts";
@@ -35,6 +36,7 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   webhooks: measureWebhooks,
   workflows: measureWorkflows,
   "webhook-lists": measureWebhookLists,
+  "command-line": measureCommandLine,
 };
 
 async function runAll(options: Options): Promise<void> {

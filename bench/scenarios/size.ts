@@ -57,7 +57,8 @@ async function copyManifests(folder: string): Promise<void> {
     await cp(join(ROOT, file), join(folder, file));
   }
   // npm links the commands of a workspace, so they must exist.
-  await cp(join(ROOT, "service/bin"), join(folder, "service/bin"), { recursive: true });
+  for (const path of ["service/bin", "cli/bin"])
+    await cp(join(ROOT, path), join(folder, path), { recursive: true });
 }
 
 /** Bytes by package at any depth. */

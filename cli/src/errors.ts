@@ -66,6 +66,10 @@ function exitCodeOf(error: Error, { status, name }: FailureFacts): number {
   return error instanceof LoginError || status === 401 ? exitCodes.authentication : exitCodes.api;
 }
 
+/** The SDK refuses a key, an address or an id that cannot work. */
+const isArgumentError = ({ name, message }: Error) =>
+  name === "TypeError" && /^(apiKey|baseUrl|An id)/.test(message);
+
 /** The fields that a rule refused, beside the message, which may name one of them. */
 function listProblems({ details, message = "" }: FailureFacts): string[] {
   return (details?.errors ?? [])
@@ -80,6 +84,7 @@ function fixFor(error: Error, { fix, status, code, retryAfter, docUrl }: Failure
   if (status === 403 && code === "UNAUTHORIZED")
     return "The key lacks the permission: create one with it, or log in with `stoa login --scope …`.";
   if (status === 429 && retryAfter != null) return `Try again in ${Math.ceil(retryAfter)} seconds.`;
+  if (isArgumentError(error)) return "Copy it again, whole and alone.";
   if (error.name === "ConnectionError")
     return "Is the service running, and the address right? `stoa doctor` checks it.";
   if (error.name === "UnexpectedResponseError")

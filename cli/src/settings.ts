@@ -26,12 +26,20 @@ export interface Settings {
 
 /** Flags win over the environment, which wins over the profile. */
 export async function readSettings(options: GlobalOptions): Promise<Settings> {
-  const { current, profiles } = await readProfiles();
-  const named = options.profile ?? environment("STOA_PROFILE");
-  const profileName = named ?? current ?? DEFAULT_PROFILE;
-  const profile = profiles[profileName];
   const given = typeof options.apiKey === "string" ? options.apiKey : environment("STOA_API_KEY");
   const address = options.baseUrl ?? environment("STOA_BASE_URL");
+  const named = options.profile ?? environment("STOA_PROFILE");
+  // Nothing of the file is needed: it may be missing or broken.
+  if (given && address)
+    return {
+      profileName: named ?? DEFAULT_PROFILE,
+      profile: undefined,
+      baseUrl: toBaseUrl(address),
+      apiKey: given,
+    };
+  const { current, profiles } = await readProfiles();
+  const profileName = named ?? current;
+  const profile = Object.hasOwn(profiles, profileName) ? profiles[profileName] : undefined;
   if (named && !profile && !given)
     throw new LoginError(`There is no profile ${named}`, `Run \`stoa login --profile ${named}\`.`);
   const baseUrl = toBaseUrl(address ?? profile?.baseUrl ?? DEFAULT_BASE_URL);
