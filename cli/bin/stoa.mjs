@@ -2,6 +2,7 @@
 // Plain JavaScript, so that a Node that is too old can still report it.
 import { existsSync } from "node:fs";
 import module from "node:module";
+import { fileURLToPath } from "node:url";
 
 // Removes a key given as an argument from the list of processes.
 process.title = "stoa";
@@ -23,6 +24,8 @@ async function runSource() {
     process.exitCode = 1;
     return;
   }
+  // Without compiled code of an earlier start, a start takes three times as long.
+  module.enableCompileCache(fileURLToPath(new URL("../../node_modules/.cache/stoa", import.meta.url)));
   const sdk = new URL("../../sdk/src/index.ts", import.meta.url).href;
   module.registerHooks({
     resolve: (specifier, context, next) => next(specifier === "@stoa/sdk" ? sdk : specifier, context),

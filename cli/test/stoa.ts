@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const STOA = fileURLToPath(new URL("../bin/stoa.mjs", import.meta.url));
+export const STOA = fileURLToPath(new URL("../bin/stoa.mjs", import.meta.url));
 const TIMEOUT_MS = 120_000;
 
 export interface Finished {
