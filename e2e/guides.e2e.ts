@@ -382,3 +382,27 @@ test(
     );
   },
 );
+
+test("guide cli: its shell blocks give the described results", async () => {
+  const blocks = await keyedBlocksOf("cli.md");
+  const project = await temporaryFolder();
+  const bin = new URL("../node_modules/.bin", import.meta.url).pathname;
+  const output = await run(blocks, {
+    PATH: `${bin}:${process.env["PATH"]}`,
+    XDG_CONFIG_HOME: project.path,
+    TMPDIR: project.path,
+  });
+  await project.remove();
+  const by = (heading: string) => output[blocks.findIndex((block) => block.heading === heading)]!;
+  assert.match(by("Log in"), /^email {2}/m);
+  assert.match(by("Buy and run a prompt"), /^prod_\w+\tEnglish Pronunciation Helper\t[^]*^\[sandbox\][^]*^ord_/m);
+  assert.match(by("Publish from files"), /^prod_/m);
+  assert.match(by("Receive webhooks on this machine"), /^purchase\.completed$[^]*^evt_/m);
+  assert.match(by("Sell"), /^net revenue/m);
+  const [chosen, columns, raw] = by("Use it in scripts").split(/\n(?=prod_|\{)/);
+  assert.deepEqual(Object.keys(JSON.parse(chosen!)[0]), ["id", "title"]);
+  assert.match(columns!, /^prod_\w+\t\d/);
+  assert.equal(JSON.parse(raw!).data.length, 1);
+  assert.match(by("When something does not work"), /^ok {3}account: /m);
+  assert.equal(blocks.length, 7, "a shell block without an assertion");
+});

@@ -1,14 +1,16 @@
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { inFullRun } from "@stoa/service/test/full-size.ts";
 import { GOOD_KEY, startProviderServer } from "@stoa/service/test/provider-server.ts";
+import { installSdk } from "./sdk-package.ts";
 import { npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
 
 const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
 const blocks = [...readme.matchAll(/```sh\n(.*?)```/gs)].map((block) => block[1]!.trim());
-const [install, testing, settings, buying, ownKey, operating, ...others] = blocks as [
-  ...[string, string, string, string, string, string],
+const [install, testing, settings, buying, commandLine, ownKey, operating, ...others] = blocks as [
+  ...[string, string, string, string, string, string, string],
   ...string[],
 ];
 
@@ -64,6 +66,26 @@ test("README: its lines buy a prompt and run it in the sandbox", async () => {
   const { success, data } = lastJson(stdout);
   assert.equal(success, true, stdout);
   assert.match(data.output, /^\[sandbox\]/);
+});
+
+test("README: two lines of the command line buy a prompt and run it", async () => {
+  const { stdout, stderr, code } = await shell(`${settingsHere()}\n${commandLine}`, inFolder());
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^\[sandbox\]/m);
+});
+
+test("README: five lines of the SDK buy a prompt and run it", async () => {
+  const [, program] = /```js\n(.*?)```/s.exec(readme)!;
+  const project = await temporaryFolder();
+  await installSdk(project.path);
+  await writeFile(join(project.path, "buy.mjs"), `import { Stoa } from "@stoa/sdk";\n${program}`);
+  const { stdout, stderr, code } = await shell(`cd ${project.path} && node buy.mjs`, {
+    STOA_BASE_URL: `${service.origin}/v1`,
+    STOA_API_KEY: service.key,
+  });
+  await project.remove();
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^\[sandbox\]/);
 });
 
 test("README: its lines run the prompt with a stored provider key", async () => {

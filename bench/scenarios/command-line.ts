@@ -24,7 +24,7 @@ const commands = [
 
 /** The bundled command line beside a Node that does nothing, in turns. Times include the answers of a service on this machine. */
 export async function measureCommandLine(options: Options): Promise<Report> {
-  const { origin, reader } = await openShop(options);
+  const { origin, reader } = await openShop(options, 100);
   await start(process.execPath, [join(ROOT, "scripts/build-cli.ts")], {}).output();
   const env = {
     ...process.env,
