@@ -1,12 +1,20 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
 
-/** What happens to a request: it passes, gets no answer, is answered in the service's place, or its response is lost or cut after so many bytes. */
+/**
+ * What happens to a request: it passes, gets no answer, is lost, is answered in the service's place (before or after the service did),
+ * reaches the service late, also when its client has left, or its response is lost or cut after so many bytes.
+ */
 export type Fault =
   | "pass"
+  | "lose-request"
   | "lose-response"
   | "hang"
   | { status: number; body?: string; headers?: Record<string, string> }
+  | { statusAfterWork: number }
+  | { delayMs: number }
   | { cutAfterBytes: number };
 
 export interface FaultProxy {
@@ -27,6 +35,8 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     proxy.requests.push({ method, url, headers });
     const fault = proxy.decide(n);
     if (fault === "hang") return;
+    if (fault === "lose-request") return void outgoing.destroy();
+    if (typeof fault === "object" && "delayMs" in fault) return delay(target, incoming, outgoing, fault);
     if (typeof fault === "object" && "status" in fault) return respond(incoming, outgoing, fault);
     forward(target, incoming, outgoing, fault);
   });
@@ -47,12 +57,34 @@ function respond(
   incoming.resume().on("end", () => outgoing.writeHead(status, headers).end(body));
 }
 
-function forward(target: string, incoming: IncomingMessage, outgoing: ServerResponse, fault: Fault): void {
+function delay(
+  target: string,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  { delayMs }: { delayMs: number },
+): void {
+  const forwardLate = (body: Buffer) =>
+    setTimeout(() => forward(target, incoming, outgoing, "pass", Readable.from([body])), delayMs);
+  // A client that left before its body was complete sent nothing.
+  buffer(incoming).then(forwardLate, () => outgoing.destroy());
+}
+
+function forward(
+  target: string,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  fault: Fault,
+  body: Readable = incoming,
+): void {
   const url = new URL(incoming.url ?? "/", target);
   const headers = { ...incoming.headers, host: url.host };
   const onward = request(url, { method: incoming.method ?? "GET", headers }, (response) => {
     if (fault === "lose-response") {
       response.resume().on("end", () => outgoing.destroy());
+      return;
+    }
+    if (typeof fault === "object" && "statusAfterWork" in fault) {
+      response.resume().on("end", () => outgoing.writeHead(fault.statusAfterWork).end());
       return;
     }
     outgoing.writeHead(response.statusCode ?? 502, response.headers);
@@ -68,5 +100,5 @@ function forward(target: string, incoming: IncomingMessage, outgoing: ServerResp
   });
   onward.on("error", () => outgoing.destroy());
   outgoing.on("close", () => onward.destroy());
-  incoming.pipe(onward);
+  body.pipe(onward);
 }
