@@ -13,6 +13,7 @@ import { measureLedger } from "./scenarios/ledger.ts";
 import { measureLimits } from "./scenarios/limits.ts";
 import { measureList } from "./scenarios/list.ts";
 import { measurePurchases } from "./scenarios/purchases.ts";
+import { measureSdkTypes } from "./scenarios/sdk-types.ts";
 import { measureSize } from "./scenarios/size.ts";
 import { measureStart } from "./scenarios/start.ts";
 import { measureStreams } from "./scenarios/streams.ts";
@@ -36,6 +37,7 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   webhooks: measureWebhooks,
   workflows: measureWorkflows,
   "webhook-lists": measureWebhookLists,
+  "sdk-types": measureSdkTypes,
   "command-line": measureCommandLine,
 };
 
