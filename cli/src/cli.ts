@@ -1,8 +1,11 @@
 import type { Stoa } from "@stoa/sdk";
-import { LoginError } from "./errors.ts";
+import { exitCodes, LoginError } from "./errors.ts";
 import { Output } from "./output.ts";
 import { readProfiles, updateProfiles } from "./profiles.ts";
 import { type GlobalOptions, readSettings, type Settings } from "./settings.ts";
+
+/** How long a command may tidy up after Ctrl-C. */
+const GRACE_MS = 5_000;
 
 /** What a command works with. */
 export class Cli {
@@ -16,7 +19,10 @@ export class Cli {
     this.options = options;
     this.output = new Output(options);
     // A second Ctrl-C ends the process at once.
-    process.once("SIGINT", () => this.#interrupted.abort());
+    process.once("SIGINT", () => {
+      this.#interrupted.abort();
+      setTimeout(() => process.exit(exitCodes.interrupted), GRACE_MS).unref();
+    });
   }
 
   /** Aborts at Ctrl-C. */

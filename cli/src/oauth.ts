@@ -29,8 +29,6 @@ const EXPIRY_MARGIN_MS = 60_000;
 interface LoginRequest {
   baseUrl: string;
   scopes: readonly string[];
-  /** Of an earlier login to this service. */
-  clientId: string | undefined;
   signal: AbortSignal;
   /** Shows the page to the user. */
   openPage: (url: URL) => void;
@@ -39,7 +37,7 @@ interface LoginRequest {
 export async function logInByBrowser(request: LoginRequest): Promise<OAuthLogin> {
   const { signal } = request;
   const server = await discover(request.baseUrl, signal);
-  const clientId = request.clientId ?? (await register(server, signal));
+  const clientId = await register(server, signal);
   const client: oauth.Client = { client_id: clientId };
   const callback = await startCallbackServer();
   try {

@@ -5,7 +5,7 @@ import { action, example } from "../command.ts";
 import { CommandError, UsageError } from "../errors.ts";
 import { readInput } from "../fields.ts";
 import { DEFAULT_SCOPES, logInByBrowser } from "../oauth.ts";
-import { type Profile, readProfiles, updateProfiles } from "../profiles.ts";
+import { type Profile, updateProfiles } from "../profiles.ts";
 import { askSecret, isInteractive } from "../prompts.ts";
 import { type GlobalOptions, readLoginTarget } from "../settings.ts";
 
@@ -28,10 +28,9 @@ export default function define(command: Command): void {
 
 async function logIn(cli: Cli, options: LoginOptions & GlobalOptions): Promise<void> {
   const { baseUrl, profileName } = await readLoginTarget(options);
-  const stored = (await readProfiles()).profiles[profileName];
   const profile: Profile =
     options.apiKey === undefined
-      ? await byBrowser(cli, options, baseUrl, stored)
+      ? await byBrowser(cli, options, baseUrl)
       : { baseUrl, apiKey: await readKey(options.apiKey) };
   const token = profile.apiKey ?? profile.oauth?.accessToken ?? "";
   const { email } = await (await connect(baseUrl, token, cli.signal)).account.get();
@@ -42,17 +41,11 @@ async function logIn(cli: Cli, options: LoginOptions & GlobalOptions): Promise<v
   cli.output.say(`Logged in to ${new URL(baseUrl).origin} as ${email}. The profile is ${profileName}.`);
 }
 
-async function byBrowser(
-  cli: Cli,
-  { scope, browser }: LoginOptions,
-  baseUrl: string,
-  stored: Profile | undefined,
-): Promise<Profile> {
+async function byBrowser(cli: Cli, { scope, browser }: LoginOptions, baseUrl: string): Promise<Profile> {
   const scopes = (scope ?? "").split(",").map((each) => each.trim());
   const oauth = await logInByBrowser({
     baseUrl,
     scopes: scopes.filter((each) => each !== ""),
-    clientId: stored?.baseUrl === baseUrl ? stored.oauth?.clientId : undefined,
     signal: cli.signal,
     openPage: (url) => {
       cli.output.say(`Log in on this page:\n${url.href}`);
