@@ -26,9 +26,12 @@ async function runSource() {
   }
   // Without compiled code of an earlier start, a start takes three times as long.
   module.enableCompileCache(fileURLToPath(new URL("../../node_modules/.cache/stoa", import.meta.url)));
-  const sdk = new URL("../../sdk/src/index.ts", import.meta.url).href;
+  const sources = {
+    "@stoa/sdk": new URL("../../sdk/src/index.ts", import.meta.url).href,
+    "@stoa/sdk/webhooks": new URL("../../sdk/src/webhooks.ts", import.meta.url).href,
+  };
   module.registerHooks({
-    resolve: (specifier, context, next) => next(specifier === "@stoa/sdk" ? sdk : specifier, context),
+    resolve: (specifier, context, next) => next(sources[specifier] ?? specifier, context),
   });
   await import(source);
 }

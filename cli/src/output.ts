@@ -84,6 +84,14 @@ export class Output {
       this.say(`${items.length} of ${ofTotal}. --limit shows more, --all shows all.`);
   }
 
+  /** One item of a list that goes on: a line of JSON, or its columns. */
+  item<T extends object>(item: T, columns: readonly Column<T>[]): void {
+    const texts = () => this.#columns(columns).map((column) => toText(readColumn(item, column)));
+    this.line(
+      this.isJson ? JSON.stringify(this.#pick(item)) : texts().join(process.stdout.isTTY ? "  " : "\t"),
+    );
+  }
+
   json(value: unknown): void {
     this.line(JSON.stringify(value, null, 2));
   }

@@ -107,7 +107,7 @@ async function lock(path: string): Promise<() => Promise<void>> {
   }
 }
 
-function toFileError(error: unknown): unknown {
+export function toFileError(error: unknown): unknown {
   const { code, path } = error as NodeJS.ErrnoException;
   if (!code || !CANNOT_WRITE.has(code)) return error;
   return new UsageError(

@@ -45,6 +45,12 @@ const groups: Record<string, Record<string, CommandEntry>> = {
       summary: "Manage webhook endpoints and their deliveries",
       load: () => import("./commands/webhooks.ts"),
     },
+    listen: {
+      summary: "Forward events to a program on this machine",
+      load: () => import("./commands/listen.ts"),
+    },
+    events: { summary: "Read and resend events", load: () => import("./commands/events.ts") },
+    logs: { summary: "Follow the deliveries of your webhooks", load: () => import("./commands/logs.ts") },
   },
   "Everything else": {
     account: { summary: "See the limits of your plan", load: () => import("./commands/account.ts") },
