@@ -1,6 +1,6 @@
 import type { Event } from "@stoa/sdk";
 import type { Command } from "commander";
-import { action, example, type ListOptions, listOptions, readList } from "../command.ts";
+import { action, example } from "../command.ts";
 import { CommandError } from "../errors.ts";
 import { eventColumns } from "../listen/event-columns.ts";
 import { Forwarder, toForwardUrl } from "../listen/forwarder.ts";
@@ -8,10 +8,7 @@ import { reportForwarded } from "../listen/report.ts";
 import { findNewestEvent, readEventTypes } from "../listen/start.ts";
 import { readSecret } from "../listen/state.ts";
 import type { Column } from "../output.ts";
-
-interface EventListOptions extends ListOptions {
-  type?: string;
-}
+import { listCommand, objectCommand } from "../resource.ts";
 
 interface TailOptions {
   types?: string;
@@ -26,33 +23,26 @@ const detailColumns: readonly Column<Event>[] = [
 ];
 
 export default function define(command: Command): void {
-  defineList(command.command("list").description("List your events, newest first"));
-  defineGet(command.command("get").description("Show an event"));
+  listCommand<Event, { type?: string }>(command, {
+    name: "list",
+    description: "List your events, newest first",
+    options: (list) => list.option("--type <type>", "only events of this type"),
+    examples: ["stoa events list --type purchase.completed --limit 5"],
+    columns: eventColumns,
+    open: (stoa, page, { type }) => stoa.events.list({ ...page, type }),
+  });
+  objectCommand<Event>(command, {
+    name: "get <event>",
+    description: "Show an event",
+    examples: ["stoa events get evt_… --json"],
+    columns: detailColumns,
+    call: async (stoa, _options, [id = ""]) => stoa.events.get(id),
+  });
   defineTail(command.command("tail").description("Print events as they happen"));
   defineResend(
     command.command("resend").description("Post an event again to a program, as `stoa listen` does"),
   );
   example(command, "stoa events list --type purchase.completed", "stoa events tail");
-}
-
-function defineList(command: Command): void {
-  listOptions(command.option("--type <type>", "only events of this type")).action(
-    action<EventListOptions>(async (cli, options) => {
-      const stoa = await cli.stoa();
-      const list = await readList((page) => stoa.events.list({ ...page, type: options.type }), options);
-      await cli.output.list(list.items, eventColumns, list.total);
-    }),
-  );
-  example(command, "stoa events list --type purchase.completed --limit 5");
-}
-
-function defineGet(command: Command): void {
-  command.argument("<event>", "its id").action(
-    action<object, [string]>(async (cli, _options, id) => {
-      cli.output.object(await (await cli.stoa()).events.get(id), detailColumns);
-    }),
-  );
-  example(command, "stoa events get evt_… --json");
 }
 
 function defineTail(command: Command): void {

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { AccountEvent, Event } from "@stoa/sdk";
-import { sign } from "@stoa/sdk/webhooks";
 import { UsageError } from "../errors.ts";
 
 /** How a receiver took an event. */
@@ -64,6 +63,7 @@ export class Forwarder {
     const hurry = () => setTimeout(() => limit.abort(), LAST_RESPONSE_MS).unref();
     signal.addEventListener("abort", hurry, { once: true });
     try {
+      const { sign } = await import("@stoa/sdk/webhooks");
       const signature = await sign(body, secret, { id });
       const headers = { ...signature, "x-service-attempt": String(attempt), "user-agent": "stoa-cli" };
       const response = await fetch(url, {
