@@ -83,6 +83,12 @@ suite("POST /v1/ai/estimate for a prompt", () => {
     assert.deepEqual([call.contextWindow, call.fits, call.completionTokens.max], [null, null, null]);
   });
 
+  test("maxTokens that fill the context window: fit; one more: does not", async () => {
+    const fitsWith = async (maxTokens: number) =>
+      (await readEstimate({ apiKeyId: key, options: { maxTokens } })).calls[0].fits;
+    assert.deepEqual([await fitsWith(400_000 - 9), await fitsWith(400_000 - 8)], [true, false]);
+  });
+
   test("maxTokens over the context window: does not fit", async () => {
     const [call] = (await readEstimate({ apiKeyId: key, options: { maxTokens: 400_000 } })).calls;
     assert.equal(call.fits, false);
