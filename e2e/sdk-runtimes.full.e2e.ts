@@ -44,7 +44,7 @@ before(async () => {
   await installSdk(folder.path);
   for (const file of PROGRAMS) await cp(join(FOLDER, file), join(folder.path, file));
   await mustRun(
-    `${ESBUILD} worker.mjs --bundle --minify-whitespace --format=esm --outfile=worker.bundle.mjs --log-level=warning`,
+    `${ESBUILD} worker.mjs --bundle --minify --format=esm --outfile=worker.bundle.mjs --log-level=warning`,
   );
 });
 after(async () => {

@@ -30,7 +30,7 @@ compile();
 for (const file of readdirSync(folder)) minify(join(folder, file));
 compile("--declaration", "--emitDeclarationOnly");
 
-/** Without a format, esbuild keeps top-level names: an error's name is that of its class. */
+/** Without a format, esbuild keeps top-level names, which stack traces show. */
 function minify(path: string): void {
   const { code } = transformSync(readFileSync(path, "utf8"), {
     minify: true,

@@ -9,22 +9,33 @@ export interface ErrorDetails {
 
 /** Every error that the SDK throws, but for those of wrong arguments. */
 export class StoaError extends Error {
+  /** Minifiers rename classes. */
+  static override readonly name: string = "StoaError";
+
   override get name(): string {
     return this.constructor.name;
   }
 }
 
 /** The service could not be reached, or the connection broke off. Nothing says whether the request was carried out. */
-export class ConnectionError extends StoaError {}
+export class ConnectionError extends StoaError {
+  static override readonly name: string = "ConnectionError";
+}
 
 /** No complete response in time. Nothing says whether the request was carried out. */
-export class TimeoutError extends ConnectionError {}
+export class TimeoutError extends ConnectionError {
+  static override readonly name: string = "TimeoutError";
+}
 
 /** The caller's `AbortSignal` ended the call. */
-export class AbortError extends StoaError {}
+export class AbortError extends StoaError {
+  static override readonly name: string = "AbortError";
+}
 
 /** The response is not from the API: a proxy's error page, or a wrong `baseUrl`. */
 export class UnexpectedResponseError extends StoaError {
+  static override readonly name: string = "UnexpectedResponseError";
+
   readonly status: number;
 
   constructor(message: string, status: number) {
@@ -47,6 +58,8 @@ export interface ErrorFacts {
 
 /** The service refused the request. Its subclasses are families of status codes; `code` is the exact reason. */
 export class ApiError extends StoaError {
+  static override readonly name: string = "ApiError";
+
   readonly status: number;
   /** A code of the service, such as PRODUCT_NOT_FOUND. Later versions of the service may add codes. */
   readonly code: string;
@@ -78,23 +91,41 @@ export const isRetryable = (status: number, code: string): boolean =>
   status === 429 || (status >= 502 && status <= 504) || code === "IDEMPOTENCY_IN_PROGRESS";
 
 /** 400: the request is malformed. `details.field` names the field. */
-export class BadRequestError extends ApiError {}
+export class BadRequestError extends ApiError {
+  static override readonly name: string = "BadRequestError";
+}
 /** 401: the key, token or session is missing, wrong, expired or revoked. */
-export class AuthenticationError extends ApiError {}
+export class AuthenticationError extends ApiError {
+  static override readonly name: string = "AuthenticationError";
+}
 /** 402: a payment was declined. */
-export class PaymentError extends ApiError {}
+export class PaymentError extends ApiError {
+  static override readonly name: string = "PaymentError";
+}
 /** 403: the caller may not do this. */
-export class PermissionError extends ApiError {}
+export class PermissionError extends ApiError {
+  static override readonly name: string = "PermissionError";
+}
 /** 404 and 410: there is no such thing, or not for the caller. */
-export class NotFoundError extends ApiError {}
+export class NotFoundError extends ApiError {
+  static override readonly name: string = "NotFoundError";
+}
 /** 409 and 412: the request contradicts the present state. */
-export class ConflictError extends ApiError {}
+export class ConflictError extends ApiError {
+  static override readonly name: string = "ConflictError";
+}
 /** 422: a rule refuses the values. `details.errors` lists all of them. */
-export class ValidationError extends ApiError {}
+export class ValidationError extends ApiError {
+  static override readonly name: string = "ValidationError";
+}
 /** 429: too many requests. `retryAfter` says when to come back. */
-export class RateLimitError extends ApiError {}
+export class RateLimitError extends ApiError {
+  static override readonly name: string = "RateLimitError";
+}
 /** 5xx: the service or a provider failed. */
-export class ServerError extends ApiError {}
+export class ServerError extends ApiError {
+  static override readonly name: string = "ServerError";
+}
 
 const families: Record<number, typeof ApiError> = {
   400: BadRequestError,
