@@ -28,6 +28,7 @@ const groups: Record<string, Record<string, string[]>> = {
   },
   accounts: {
     "api-keys": [],
+    "request-logs": [],
     sessions: [],
     oauth: ["sessions"],
     people: [],

@@ -1,6 +1,7 @@
 import * as account from "./accounts/account.ts";
 import * as keys from "./accounts/keys.ts";
 import * as oauth from "./accounts/oauth.ts";
+import * as requestLogs from "./accounts/request-logs.ts";
 import * as signIn from "./accounts/sign-in.ts";
 import * as twoFactor from "./accounts/two-factor.ts";
 import * as admin from "./backoffice/admin.ts";
@@ -191,6 +192,9 @@ export const api = {
     rotate: keys.rotate,
     revoke: keys.revoke,
   },
+  requestLogs: {
+    list: requestLogs.list,
+  },
   account: {
     get: account.get,
     update: account.update,
@@ -321,6 +325,7 @@ export {
   type Scope,
   scopeDescriptions,
 } from "./accounts/oauth.ts";
+export { type LoggedRequest, REQUEST_LOG_RETENTION_DAYS } from "./accounts/request-logs.ts";
 export {
   type ChangePassword,
   type LogIn,

@@ -2,7 +2,7 @@
 import { Ai } from "./ai.ts";
 import { Client, type StoaOptions } from "./client.ts";
 import { Events } from "./events.ts";
-import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, FilesResource, ImagesResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, ReviewsResource, SalesResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource } from "./resources.gen.ts";
+import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, FilesResource, ImagesResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, RequestLogsResource, ReviewsResource, SalesResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource } from "./resources.gen.ts";
 
 /** The client of a Stoa service: `new Stoa({ baseUrl, apiKey })`, then `stoa.products.list()`. */
 export class Stoa {
@@ -28,6 +28,7 @@ export class Stoa {
   readonly webhooks: WebhooksResource;
   readonly deliveries: DeliveriesResource;
   readonly apiKeys: ApiKeysResource;
+  readonly requestLogs: RequestLogsResource;
   readonly account: AccountResource;
   readonly signIn: SignInResource;
   readonly twoFactor: TwoFactorResource;
@@ -57,6 +58,7 @@ export class Stoa {
     this.webhooks = new WebhooksResource(client);
     this.deliveries = new DeliveriesResource(client);
     this.apiKeys = new ApiKeysResource(client);
+    this.requestLogs = new RequestLogsResource(client);
     this.account = new AccountResource(client);
     this.signIn = new SignInResource(client);
     this.twoFactor = new TwoFactorResource(client);

@@ -1825,6 +1825,30 @@ export interface RotateApiKey {
   graceHours?: number;
 }
 
+export interface LoggedRequest {
+  id: string;
+  /** The X-Request-Id of the response */
+  requestId: string;
+  /** When the response was complete */
+  at: string;
+  method: string;
+  /** Without the query, which may have secrets; at most 300 characters */
+  path: string;
+  /** The operation id, such as products.list; null: no such path */
+  operation: string | null;
+  status: number;
+  /** The code of an error response */
+  errorCode: string | null;
+  /** From the request's head to the end of the response */
+  durationMs: number;
+  /** An API key, a session, or an OAuth token */
+  credential: Open<"key" | "session" | "token">;
+  /** The id of the API key */
+  apiKeyId: string | null;
+  /** At most 300 characters */
+  userAgent: string | null;
+}
+
 export interface Account {
   id: string;
   email: string;

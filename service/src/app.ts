@@ -9,6 +9,8 @@ import { authenticateAccessToken } from "./accounts/oauth/authenticate-token.ts"
 import { oauthRoutes } from "./accounts/oauth/routes.ts";
 import { addOAuthServer } from "./accounts/oauth/server.ts";
 import { addSignInPages } from "./accounts/pages/routes.ts";
+import { FLUSH_INTERVAL_MS, flushRequestLog } from "./accounts/request-logs/request-log.ts";
+import { requestLogRoutes } from "./accounts/request-logs/routes.ts";
 import { sessionRoutes } from "./accounts/sessions/routes.ts";
 import { authenticateSession } from "./accounts/sessions/sessions.ts";
 import { reportFailure } from "./accounts/sign-in/failures.ts";
@@ -109,6 +111,7 @@ export const routes = [
   ...eventRoutes,
   ...webhookRoutes,
   ...keyRoutes,
+  ...requestLogRoutes,
   ...signInRoutes,
   ...twoFactorRoutes,
   ...accountRoutes,
@@ -195,6 +198,7 @@ async function endRequestsAndWork(
 /** What every process does by its own clock, in the order in which it ends. */
 const startTimers = (ctx: Context) => [
   runPeriodically(FLUSH_VIEWS_INTERVAL_MS, "views", ctx.log, () => flushViews(ctx)),
+  runPeriodically(FLUSH_INTERVAL_MS, "request log", ctx.log, () => flushRequestLog(ctx)),
   runPeriodically(EXPIRE_CACHE_INTERVAL_MS, "kept lists", ctx.log, async () => ctx.listCache.evictExpired()),
   runPeriodically(POLL_CANCELS_INTERVAL_MS, "cancels", ctx.log, () => pollCancelRequests(ctx)),
   runPeriodically(RENEW_INTERVAL_MS, "leases of runs", ctx.log, () => renewLeases(ctx)),
@@ -230,6 +234,7 @@ function buildHttpServer(
         source,
         details: { endpoint: `${method} ${path}`, credential: caller.kind },
       }),
+    onResponse: (request) => ctx.requestLog.add(ctx, request),
     ...(streamTimeouts && { streamTimeouts }),
     ...(inspect && { inspect }),
     addPages: (server) => {

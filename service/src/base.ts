@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import type pg from "pg";
 import type { Logger } from "pino";
 import { KeyCache } from "./accounts/api-keys/key-cache.ts";
+import { RequestLog } from "./accounts/request-logs/request-log.ts";
 import { seedCategories } from "./catalog/search/categories.ts";
 import { ListCache } from "./catalog/search/list-cache.ts";
 import { ViewBuffer } from "./catalog/search/views.ts";
@@ -168,6 +169,7 @@ const createContextParts = (
   keyCache: new KeyCache(notifications),
   listCache: new ListCache(notifications, now),
   views: new ViewBuffer(),
+  requestLog: new RequestLog(),
   runNotifications: new RunNotifications(notifications),
   feed: new EventFeed(pool, log),
   liveRuns: new LiveRuns(notifications, answerMemory),

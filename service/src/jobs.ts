@@ -1,5 +1,6 @@
 import { sendKeyExpiryEmails } from "./accounts/api-keys/expiry-emails.ts";
 import { deleteExpiredOAuthData } from "./accounts/oauth/cleanup.ts";
+import { deleteOldRequests } from "./accounts/request-logs/request-log.ts";
 import { deleteExpiredSignInData } from "./accounts/sign-in/cleanup.ts";
 import { sweepBlobs } from "./catalog/files/blob-sweep.ts";
 import { compactFacetCounts, updateWordFrequencies } from "./catalog/search/search-maintenance.ts";
@@ -109,6 +110,7 @@ export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
     cron: "51 3 * * *",
     run: async () => void (await purgeDeletedEndpoints(ctx)),
   },
+  { name: "delete-old-request-logs", cron: "7 * * * *", run: () => deleteOldRequests(ctx) },
   { name: "delete-old-events", cron: "43 3 * * *", run: () => deleteOldEvents(ctx) },
 ];
 

@@ -23,7 +23,8 @@ export type IdPrefix =
   | "exec"
   | "ses"
   | "grant"
-  | "aud";
+  | "aud"
+  | "req";
 
 let sequence = 0;
 

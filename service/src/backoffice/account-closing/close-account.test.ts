@@ -494,6 +494,7 @@ suite("after an account was closed", () => {
     "imported_names",
     "one_time_tokens",
     "payment_methods",
+    "request_logs",
     "sessions",
     "subscriptions",
     "workflow_runs",

@@ -662,6 +662,22 @@ export interface Refunds {
   status: string;
 }
 
+export interface RequestLogs {
+  apiKeyId: string | null;
+  at: Timestamp;
+  credential: string;
+  durationMs: number;
+  errorCode: string | null;
+  id: string;
+  method: string;
+  operation: string | null;
+  path: string;
+  requestId: string;
+  status: number;
+  userAgent: string | null;
+  userId: string;
+}
+
 export interface ReviewReports {
   createdAt: Timestamp;
   reason: string;
@@ -1070,6 +1086,7 @@ export interface DB {
   receiptCounters: ReceiptCounters;
   referralCodes: ReferralCodes;
   refunds: Refunds;
+  requestLogs: RequestLogs;
   reviewReports: ReviewReports;
   reviews: Reviews;
   runnableProducts: RunnableProducts;

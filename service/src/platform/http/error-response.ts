@@ -93,6 +93,7 @@ export function renderErrorResponse(
   request: FastifyRequest,
   error: ApiError,
 ): RenderedResponse<string> {
+  request.errorCode = error.code;
   const resource = isMcp(request) ? "/mcp" : "/v1";
   const challenge = wwwAuthenticateOf(ctx.links.origin(), resource, error, request.caller);
   if (isOpenAi(request)) return renderOpenAiError(error, challenge);

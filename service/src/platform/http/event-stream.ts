@@ -5,6 +5,7 @@ import type { Endpoint } from "@stoa/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ApiError } from "../../core/errors.ts";
 import { authenticate, mustBeAllowed } from "./authenticate.ts";
+import { reportResponse } from "./report-response.ts";
 import { credentialsOf } from "./request-credentials.ts";
 import type { EventStreamResponse, StreamedEvent } from "./route.ts";
 import type { ServerDependencies } from "./server-dependencies.ts";
@@ -37,9 +38,11 @@ export function sendEventStream(
   reply.raw.writeHead(reply.statusCode, reply.getHeaders() as OutgoingHttpHeaders);
   reply.raw.write(`retry: ${RECONNECT_MS}\n\n`);
   void run(server, request, reply.raw, stream, () => isStillAuthorized(server, endpoint, request)).finally(
-    () =>
-      // The access log has no line for a stream.
-      server.ctx.log.info({ request: request.id, route: endpoint.path }, "a stream is over"),
+    () => {
+      // The hook after a response does not run for a stream.
+      server.ctx.log.info({ request: request.id, route: endpoint.path }, "a stream is over");
+      reportResponse(server, request, reply.statusCode);
+    },
   );
   return reply;
 }

@@ -17,6 +17,21 @@ export interface RequestDeadlines {
   upload?: Partial<BodyDeadlines>;
 }
 
+/** A response to an account's request to a path of the API. */
+export interface AnsweredRequest {
+  caller: Member;
+  requestId: string;
+  method: string;
+  /** Without the query. */
+  path: string;
+  /** null: no such path. */
+  operation: string | null;
+  status: number;
+  errorCode: ErrorCode | null;
+  durationMs: number;
+  userAgent: string | null;
+}
+
 /** app.ts passes these in, because this room imports no other group. */
 export interface ServerDependencies {
   ctx: Context;
@@ -26,6 +41,7 @@ export interface ServerDependencies {
   metrics: PrometheusMetrics;
   /** Called when an account was refused at an endpoint for administrators. */
   onAdminRefused?(caller: Member, endpoint: Endpoint, source: RequestSource): Promise<void>;
+  onResponse?(request: AnsweredRequest): void;
   /** Shorter ones in tests. */
   requestDeadlines?: RequestDeadlines;
   streamTimeouts?: Partial<StreamTimeouts>;
@@ -47,6 +63,8 @@ declare module "fastify" {
   interface FastifyRequest {
     caller: Caller | null;
     startedAt: number;
+    /** Of an error response of the API. */
+    errorCode: ErrorCode | null;
     /** null: not traced. */
     span: Span | null;
   }

@@ -19,6 +19,7 @@ import { createProxyWarning } from "./local-request.ts";
 import { drainRequest } from "./multipart.ts";
 import { hasPlainCookies, readPlainCookies } from "./plain-cookies.ts";
 import { RATE_LIMIT_HEADERS } from "./rate-limit.ts";
+import { reportResponse } from "./report-response.ts";
 import { isApi, toRoutable } from "./request-path.ts";
 import { requestSourceOf } from "./request-source.ts";
 import {
@@ -102,6 +103,7 @@ function createApp(server: ServerDependencies): FastifyInstance {
   app.decorate("hasPlainCookies", () => hasPlainCookies(server.ctx));
   app.decorateRequest("caller", null);
   app.decorateRequest("startedAt", 0);
+  app.decorateRequest("errorCode", null);
   app.decorateRequest("span", null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
@@ -162,12 +164,8 @@ function isReadInTurn(request: FastifyRequest): boolean {
 }
 
 /** Logs and measures by the route's pattern: paths and queries may have ids and secrets. */
-function observe(
-  { ctx, metrics }: ServerDependencies,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  ms: number,
-): void {
+function observe(server: ServerDependencies, request: FastifyRequest, reply: FastifyReply, ms: number): void {
+  const { ctx, metrics } = server;
   const route = request.routeOptions.url ?? "unknown";
   metrics.observeRequest(request.method, route, reply.statusCode, ms);
   // Successful health checks would fill the log.
@@ -181,6 +179,7 @@ function observe(
     ms: Math.round(ms * 10) / 10,
     caller: request.caller && isMember(request.caller) ? request.caller.userId : undefined,
   });
+  reportResponse(server, request, reply.statusCode);
   endRequestSpan(request, reply);
 }
 

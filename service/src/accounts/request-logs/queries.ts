@@ -1,0 +1,90 @@
+import { type SqlBool, sql } from "kysely";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+
+export interface RequestRow {
+  id: string;
+  at: Date;
+  requestId: string;
+  method: string;
+  path: string;
+  operation: string | null;
+  status: number;
+  errorCode: string | null;
+  durationMs: number;
+  credential: "key" | "session" | "token";
+  apiKeyId: string | null;
+  userAgent: string | null;
+}
+
+export interface RequestFilter extends Paging {
+  method?: string | undefined;
+  /** The first and the last status. */
+  statuses?: readonly [number, number] | undefined;
+  /** The beginning of the path. */
+  path?: string | undefined;
+  /** null: the id names no key, so nothing matches. */
+  apiKeyId?: string | null | undefined;
+  /** null: the id names no request, so nothing matches. */
+  before?: string | null | undefined;
+}
+
+/** Requests of accounts that were closed meanwhile are left out. */
+export const insertRequests = (db: Queries, rows: readonly (RequestRow & { userId: string })[]) =>
+  sql`
+    insert into request_logs (id, user_id, at, request_id, method, path, operation, status, error_code, duration_ms,
+                              credential, api_key_id, user_agent)
+    select r.id, r."userId", r.at, r."requestId", r.method, r.path, r.operation, r.status, r."errorCode", r."durationMs",
+           r.credential, r."apiKeyId", r."userAgent"
+      from jsonb_to_recordset(${JSON.stringify(rows)}) as r
+           (id uuid, "userId" uuid, at timestamptz, "requestId" text, method text, path text, operation text, status smallint,
+            "errorCode" text, "durationMs" real, credential text, "apiKeyId" uuid, "userAgent" text)
+      join users u on u.id = r."userId" and u.closed_at is null`.execute(db);
+
+function ownRequests(
+  db: Queries,
+  userId: string,
+  { method, statuses, path, apiKeyId, before }: RequestFilter,
+) {
+  let own = db.selectFrom("requestLogs").where("userId", "=", userId);
+  if (method !== undefined) own = own.where("method", "=", method);
+  if (statuses && statuses[0] >= 400) own = own.where(sql<SqlBool>`status >= 400`);
+  if (statuses) own = own.where("status", ">=", statuses[0]).where("status", "<=", statuses[1]);
+  if (path !== undefined) own = own.where(sql<SqlBool>`starts_with(path, ${path})`);
+  if (apiKeyId !== undefined) own = own.where("apiKeyId", "=", apiKeyId);
+  if (before !== undefined) own = own.where("id", "<", before);
+  return own;
+}
+
+export async function listRequests(
+  db: Queries,
+  userId: string,
+  filter: RequestFilter,
+): Promise<Page<RequestRow>> {
+  if (filter.apiKeyId === null || filter.before === null) return { items: [], total: 0 };
+  const items = await ownRequests(db, userId, filter)
+    .selectAll()
+    .orderBy("id", "desc")
+    .limit(filter.limit)
+    .offset(offsetOf(filter))
+    .$castTo<RequestRow>()
+    .execute();
+  const matching = ownRequests(db, userId, { ...filter, before: undefined }).select("id");
+  return { items, ...(await countRows(db, matching)) };
+}
+
+export async function deleteRequestsBefore(db: Queries, id: string, limit: number): Promise<number> {
+  const old = db.selectFrom("requestLogs").select("id").where("id", "<", id).orderBy("id").limit(limit);
+  const { numDeletedRows } = await db.deleteFrom("requestLogs").where("id", "in", old).executeTakeFirst();
+  return Number(numDeletedRows);
+}
+
+/** Of accounts that were closed since: a request that was written during the closing stayed. */
+export const deleteRequestsOfClosedAccounts = (db: Queries, since: Date) =>
+  db
+    .deleteFrom("requestLogs")
+    .where("userId", "in", (users) => users.selectFrom("users").select("id").where("closedAt", ">=", since))
+    .execute();
+
+export const deleteRequestsOf = (tx: Tx, userId: string) =>
+  tx.deleteFrom("requestLogs").where("userId", "=", userId).execute();

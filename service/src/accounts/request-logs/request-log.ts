@@ -1,0 +1,127 @@
+import { type LoggedRequest, REQUEST_LOG_RETENTION_DAYS } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import { daysAfter } from "../../core/dates.ts";
+import { minUuidAt, newUuid, toId, toUuid } from "../../core/ids.ts";
+import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import type { AnsweredRequest } from "../../platform/http/server-dependencies.ts";
+import {
+  deleteRequestsBefore,
+  deleteRequestsOfClosedAccounts,
+  insertRequests,
+  listRequests,
+  type RequestRow,
+} from "./queries.ts";
+
+declare module "../../core/context.ts" {
+  interface Context {
+    requestLog: RequestLog;
+  }
+}
+
+export const FLUSH_INTERVAL_MS = 1_000;
+/** Of one interval: successful requests beyond it are left out, so that the log costs busy processes little. */
+const MAX_WAITING = 1_000;
+/** Errors are worth more than successes, and rarer. */
+const MAX_WAITING_WITH_ERRORS = 2_000;
+const MAX_TEXT = 300;
+const DELETE_BATCH_SIZE = 5_000;
+
+type LoggedRow = RequestRow & { userId: string };
+
+/** Buffers requests: one statement each second instead of one for each request. A crash loses a second of them. */
+export class RequestLog {
+  #waiting: LoggedRow[] = [];
+  #lost = 0;
+  #writing: Promise<void> = Promise.resolve();
+
+  add(ctx: Context, request: AnsweredRequest): void {
+    const limit = request.status >= 400 ? MAX_WAITING_WITH_ERRORS : MAX_WAITING;
+    if (this.#waiting.length < limit) this.#waiting.push(toRow(ctx, request));
+    else this.#lost++;
+  }
+
+  /** Waits for a running write first. Requests that could not be written are dropped: the log is no reason to fill the memory. */
+  flush(ctx: Context): Promise<void> {
+    this.#writing = this.#writing.catch(() => {}).then(() => this.#flush(ctx));
+    return this.#writing;
+  }
+
+  async #flush({ db, log }: Context): Promise<void> {
+    const rows = this.#waiting;
+    this.#waiting = [];
+    if (this.#lost > 0) log.debug({ lost: this.#lost }, "more requests than the request log takes");
+    this.#lost = 0;
+    if (rows.length > 0) await insertRequests(db, rows);
+  }
+}
+
+function toRow(ctx: Context, { caller, path, userAgent, ...request }: AnsweredRequest): LoggedRow {
+  const at = ctx.now();
+  return {
+    id: newUuid(at),
+    at,
+    userId: caller.userId,
+    path: storable(path),
+    userAgent: userAgent === null ? null : storable(userAgent),
+    credential: caller.kind,
+    apiKeyId: caller.kind === "key" ? caller.keyId : null,
+    ...request,
+  };
+}
+
+/** PostgreSQL stores no NUL and no half of a surrogate pair. */
+const storable = (text: string): string => text.slice(0, MAX_TEXT).toWellFormed().replaceAll("\0", "\ufffd");
+
+export const flushRequestLog = (ctx: Context) => ctx.requestLog.flush(ctx);
+
+interface RequestQuery extends Paging {
+  before?: string | undefined;
+  method?: string | undefined;
+  status?: string | undefined;
+  path?: string | undefined;
+  apiKeyId?: string | undefined;
+}
+
+export async function listOwnRequests(
+  ctx: Context,
+  { userId }: Member,
+  { before, apiKeyId, status, ...query }: RequestQuery,
+) {
+  const page = await listRequests(ctx.db, userId, {
+    ...query,
+    ...(before !== undefined && { before: toUuid("req", before) }),
+    ...(apiKeyId !== undefined && { apiKeyId: toUuid("key", apiKeyId) }),
+    ...(status !== undefined && { statuses: statusRange(status) }),
+  });
+  return mapPage(page, toLoggedRequest);
+}
+
+/** Of 404, or of 4xx. */
+const statusRange = (status: string): [number, number] => [
+  Number(status.replace("xx", "00")),
+  Number(status.replace("xx", "99")),
+];
+
+const toLoggedRequest = ({
+  id,
+  requestId,
+  at,
+  method,
+  path,
+  apiKeyId,
+  ...row
+}: RequestRow): LoggedRequest => ({
+  ...{ id: toId("req", id), requestId, at: at.toISOString(), method, path },
+  ...{ operation: row.operation, status: row.status, errorCode: row.errorCode },
+  durationMs: Math.round(row.durationMs * 10) / 10,
+  credential: row.credential,
+  apiKeyId: apiKeyId && toId("key", apiKeyId),
+  userAgent: row.userAgent,
+});
+
+/** Deletes in batches, so that no statement takes long. */
+export async function deleteOldRequests(ctx: Context): Promise<void> {
+  await deleteRequestsOfClosedAccounts(ctx.db, daysAfter(ctx.now(), -1));
+  const before = minUuidAt(daysAfter(ctx.now(), -REQUEST_LOG_RETENTION_DAYS));
+  while ((await deleteRequestsBefore(ctx.db, before, DELETE_BATCH_SIZE)) > 0);
+}

@@ -1,0 +1,20 @@
+import type { FastifyRequest } from "fastify";
+import { isMember } from "../../core/context.ts";
+import { isApi, pathOf } from "./request-path.ts";
+import type { ServerDependencies } from "./server-dependencies.ts";
+
+/** A client that follows its log would fill it. */
+const UNREPORTED = "requestLogs.list";
+
+/** Reports an account's request below /v1 once its response is complete. */
+export function reportResponse(server: ServerDependencies, request: FastifyRequest, status: number): void {
+  const { caller, errorCode, startedAt, method, id } = request;
+  const operation = request.routeOptions.config.endpoint?.name ?? null;
+  if (!server.onResponse || !caller || !isMember(caller) || !isApi(request)) return;
+  if (operation === UNREPORTED) return;
+  server.onResponse({
+    ...{ caller, requestId: id, method, path: pathOf(request), operation, status, errorCode },
+    durationMs: performance.now() - startedAt,
+    userAgent: request.headers["user-agent"] ?? null,
+  });
+}
