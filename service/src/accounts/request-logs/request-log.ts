@@ -2,10 +2,12 @@ import { type LoggedRequest, REQUEST_LOG_RETENTION_DAYS } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { minUuidAt, newUuid, toId, toUuid } from "../../core/ids.ts";
+import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import type { AnsweredRequest } from "../../platform/http/server-dependencies.ts";
 import {
   deleteRequestsBefore,
+  deleteRequestsOf,
   deleteRequestsOfClosedAccounts,
   insertRequests,
   listRequests,
@@ -118,6 +120,8 @@ const toLoggedRequest = ({
   apiKeyId: apiKeyId && toId("key", apiKeyId),
   userAgent: row.userAgent,
 });
+
+export const deleteRequestLog = (tx: Tx, userId: string) => deleteRequestsOf(tx, userId);
 
 /** Deletes in batches, so that no statement takes long. */
 export async function deleteOldRequests(ctx: Context): Promise<void> {

@@ -9,7 +9,7 @@ import {
 } from "../../accounts/people/accounts.ts";
 import { unlinkIdentities } from "../../accounts/people/identities.ts";
 import { toUserId } from "../../accounts/people/users.ts";
-import { deleteRequestsOf } from "../../accounts/request-logs/queries.ts";
+import { deleteRequestLog } from "../../accounts/request-logs/request-log.ts";
 import { deleteSessions } from "../../accounts/sessions/sessions.ts";
 import { deleteOneTimeTokens } from "../../accounts/sign-in/one-time-tokens.ts";
 import { removeAuthenticator } from "../../accounts/two-factor/second-factor.ts";
@@ -50,7 +50,7 @@ const onAccountClosed: ((
 ) => Promise<unknown>)[] = [
   (_ctx, tx, user) => deleteSessions(tx, user.id),
   (_ctx, tx, user) => deleteAllKeys(tx, user.id),
-  (_ctx, tx, user) => deleteRequestsOf(tx, user.id),
+  (_ctx, tx, user) => deleteRequestLog(tx, user.id),
   (_ctx, tx, user) => deleteGrantsAndClients(tx, user.id),
   (_ctx, tx, user) => unlinkIdentities(tx, user.id),
   (_ctx, tx, user) => removeAuthenticator(tx, user.id),
