@@ -13,6 +13,7 @@ import * as moderation from "./catalog/moderation.ts";
 import * as products from "./catalog/products.ts";
 import * as reviews from "./catalog/reviews.ts";
 import * as versions from "./catalog/versions.ts";
+import * as wishlist from "./catalog/wishlist.ts";
 import * as analytics from "./commerce/analytics.ts";
 import * as analyticsCustomers from "./commerce/analytics-customers.ts";
 import * as discounts from "./commerce/discounts.ts";
@@ -66,6 +67,11 @@ export const api = {
   },
   tags: {
     list: catalogue.tags,
+  },
+  wishlist: {
+    list: wishlist.list,
+    add: wishlist.add,
+    remove: wishlist.remove,
   },
   reviews: {
     list: reviews.list,
@@ -370,6 +376,7 @@ export {
 } from "./catalog/products.ts";
 export type { CreateReview, ModeratedReview, Review, UpdateReview } from "./catalog/reviews.ts";
 export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./catalog/versions.ts";
+export { MAX_WISHES } from "./catalog/wishlist.ts";
 export type { ProductAnalytics, RevenueAnalytics, RevenueGroup } from "./commerce/analytics.ts";
 export type { CustomerAnalytics } from "./commerce/analytics-customers.ts";
 export type { CreateDiscountCode, DiscountCode, UpdateDiscountCode } from "./commerce/discounts.ts";

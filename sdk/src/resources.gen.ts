@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, ApiKey, AuditEntry, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, ProviderKey, Purchase, PurchaseDetail, QuotaUsage, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SendMagicLink, Session, SetPayoutAccount, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateDiscountCode, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, ApiKey, AuditEntry, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, ProviderKey, Purchase, PurchaseDetail, QuotaUsage, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SendMagicLink, Session, SetPayoutAccount, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateDiscountCode, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -352,6 +352,55 @@ export class TagsResource extends Resource {
    */
   list(query?: TagsListQuery, options?: RequestOptions): List<Tag> {
     return this.client.list("/tags", { query }, options);
+  }
+}
+
+export interface WishlistListQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+}
+
+export class WishlistResource extends Resource {
+  /**
+   * List the products that you want to remember, newest first
+   *
+   * Products that are not on sale at present are left out, and come back when they are.
+   *
+   * Needs the permission `purchases:read`.
+   */
+  list(query?: WishlistListQuery, options?: RequestOptions): List<WishlistEntry> {
+    return this.client.list("/wishlist", { query }, options);
+  }
+
+  /**
+   * Add a product to your wishlist
+   *
+   * A product that is on it already stays where it is. A wishlist has at most 1000 products.
+   *
+   * Needs the permission `purchases:write`.
+   */
+  add(productId: string, options?: RequestOptions): Call<{
+    productId: string;
+    /** ISO 8601, UTC, milliseconds */
+    addedAt: string;
+  }> {
+    return this.client.call("PUT", `/wishlist/${pathPart(productId)}`, {}, options);
+  }
+
+  /**
+   * Remove a product from your wishlist
+   *
+   * Succeeds too if the product is not on it.
+   *
+   * Needs the permission `purchases:write`.
+   */
+  remove(productId: string, options?: RequestOptions): Call<{
+    productId: string;
+    removed: true;
+  }> {
+    return this.client.call("DELETE", `/wishlist/${pathPart(productId)}`, {}, options);
   }
 }
 

@@ -466,6 +466,12 @@ export interface Tag {
   products: number;
 }
 
+export interface WishlistEntry {
+  /** ISO 8601, UTC, milliseconds */
+  addedAt: string;
+  product: ProductCard;
+}
+
 export interface Review {
   id: string;
   productId: string;

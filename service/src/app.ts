@@ -28,6 +28,7 @@ import { productRoutes } from "./catalog/products/routes.ts";
 import { reviewRoutes } from "./catalog/reviews/routes.ts";
 import { catalogRoutes } from "./catalog/search/routes.ts";
 import { flushViews } from "./catalog/search/views.ts";
+import { wishlistRoutes } from "./catalog/wishlist/routes.ts";
 import { analyticsRoutes } from "./commerce/analytics/routes.ts";
 import { countPendingMovements } from "./commerce/analytics/sales-sums.ts";
 import { listOpenMoney } from "./commerce/charges/open-money.ts";
@@ -95,6 +96,7 @@ export const routes = [
   ...importExportRoutes,
   ...fileRoutes,
   ...reviewRoutes,
+  ...wishlistRoutes,
   ...purchaseRoutes,
   ...paymentRoutes,
   ...discountRoutes,

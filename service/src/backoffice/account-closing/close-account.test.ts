@@ -497,6 +497,7 @@ suite("after an account was closed", () => {
     "request_logs",
     "sessions",
     "subscriptions",
+    "wishlist_entries",
     "workflow_runs",
   ];
   /** … and those that stay, for the ledger, buyers and history. A test below checks their personal data. */

@@ -16,6 +16,7 @@ import { removeAuthenticator } from "../../accounts/two-factor/second-factor.ts"
 import { deleteImportNames } from "../../catalog/import-export/product-names.ts";
 import { updateAuthorOnProducts } from "../../catalog/products/author-listings.ts";
 import { unpublishAll } from "../../catalog/products/moves.ts";
+import { deleteWishlist } from "../../catalog/wishlist/wishlist.ts";
 import { deletePaymentMethods } from "../../commerce/charges/payment-methods.ts";
 import { arePayoutsDisabled } from "../../commerce/charges/payout-account.ts";
 import { mustHaveNoOpenOrders } from "../../commerce/checkout/open-orders.ts";
@@ -50,6 +51,7 @@ const onAccountClosed: ((
 ) => Promise<unknown>)[] = [
   (_ctx, tx, user) => deleteSessions(tx, user.id),
   (_ctx, tx, user) => deleteAllKeys(tx, user.id),
+  (_ctx, tx, user) => deleteWishlist(tx, user.id),
   (_ctx, tx, user) => deleteRequestLog(tx, user.id),
   (_ctx, tx, user) => deleteGrantsAndClients(tx, user.id),
   (_ctx, tx, user) => unlinkIdentities(tx, user.id),

@@ -1019,6 +1019,12 @@ export interface WebhookSecrets {
   sealedSecret: string;
 }
 
+export interface WishlistEntries {
+  addedAt: Timestamp;
+  productId: string;
+  userId: string;
+}
+
 export interface WorkflowRuns {
   depth: Generated<number>;
   dueAt: Timestamp | null;
@@ -1116,5 +1122,6 @@ export interface DB {
   webhookQueues: WebhookQueues;
   webhookRecoveries: WebhookRecoveries;
   webhookSecrets: WebhookSecrets;
+  wishlistEntries: WishlistEntries;
   workflowRuns: WorkflowRuns;
 }

@@ -1,0 +1,49 @@
+import { sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import type { CardRow } from "../search/list-queries.ts";
+
+/** When the product was added; null: the list is full. Two additions at once count together. */
+export async function addWish(
+  tx: Tx,
+  wish: { userId: string; productId: string; addedAt: Date },
+  max: number,
+): Promise<Date | null> {
+  await sql`select from users where id = ${wish.userId} for no key update`.execute(tx);
+  const { rows } = await sql<{ addedAt: Date | null; isFull: boolean }>`
+    select max(added_at) filter (where product_id = ${wish.productId}) as "addedAt", count(*) >= ${max} as "isFull"
+      from wishlist_entries where user_id = ${wish.userId}`.execute(tx);
+  const { addedAt, isFull } = firstOf(rows);
+  if (addedAt || isFull) return addedAt;
+  await tx.insertInto("wishlistEntries").values(wish).execute();
+  return wish.addedAt;
+}
+
+export const removeWish = (db: Queries, userId: string, productId: string) =>
+  db.deleteFrom("wishlistEntries").where("userId", "=", userId).where("productId", "=", productId).execute();
+
+export const deleteWishes = (tx: Tx, userId: string) =>
+  tx.deleteFrom("wishlistEntries").where("userId", "=", userId).execute();
+
+export type WishRow = CardRow & { addedAt: Date };
+
+export async function listWishes(db: Queries, userId: string, paging: Paging): Promise<Page<WishRow>> {
+  const onSale = () =>
+    db
+      .selectFrom("wishlistEntries as w")
+      .innerJoin("listings as l", "l.productId", "w.productId")
+      .where("w.userId", "=", userId)
+      .where("l.status", "=", "published");
+  const items = await onSale()
+    .innerJoin("products as p", "p.id", "w.productId")
+    .innerJoin("productStats as s", "s.productId", "w.productId")
+    .select(["w.addedAt", "p.card", "s.views", "s.purchases", "s.ratingSum", "s.ratingCount"])
+    .orderBy("w.addedAt", "desc")
+    .orderBy("w.productId", "desc")
+    .limit(paging.limit)
+    .offset(offsetOf(paging))
+    .$castTo<WishRow>()
+    .execute();
+  return { items, ...(await countRows(db, onSale().select("w.productId"))) };
+}

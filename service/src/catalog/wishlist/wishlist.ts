@@ -1,0 +1,40 @@
+import { MAX_WISHES } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
+import { requireUuid, toId, toUuid } from "../../core/ids.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import { RawJson } from "../../platform/http/route.ts";
+import { findProductForSale } from "../products/product-lookup.ts";
+import { insertCounters } from "../search/card.ts";
+import { addWish, deleteWishes, listWishes, removeWish } from "./queries.ts";
+
+export async function listWishlist(ctx: Context, { userId }: Member, paging: Paging) {
+  const page = await listWishes(ctx.db, userId, paging);
+  return mapPage(page, ({ addedAt, ...row }) => {
+    const product = insertCounters(row.card, row, ctx.links.origin());
+    return new RawJson(`{"addedAt":"${addedAt.toISOString()}","product":${product}}`);
+  });
+}
+
+export async function addToWishlist(ctx: Context, { userId }: Member, productId: string) {
+  const product = await findProductForSale(ctx, productId);
+  if (!product?.isOnSale) throw new ApiError("PRODUCT_NOT_FOUND");
+  const wish = { userId, productId: requireUuid("prod", productId), addedAt: ctx.now() };
+  const addedAt = await ctx.db.transaction().execute((tx) => addWish(tx, wish, MAX_WISHES));
+  if (!addedAt)
+    throw ruleViolation(
+      "productId",
+      `is too many: a wishlist has at most ${MAX_WISHES} products. Remove some first`,
+    );
+  return { productId: toId("prod", wish.productId), addedAt: addedAt.toISOString() };
+}
+
+export async function removeFromWishlist(ctx: Context, { userId }: Member, productId: string) {
+  const id = toUuid("prod", productId);
+  if (!id) throw new ApiError("PRODUCT_NOT_FOUND");
+  await removeWish(ctx.db, userId, id);
+  return { productId, removed: true as const };
+}
+
+export const deleteWishlist = (tx: Tx, userId: string) => deleteWishes(tx, userId);
