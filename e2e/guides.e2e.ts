@@ -395,7 +395,10 @@ test("guide cli: its shell blocks give the described results", async () => {
   await project.remove();
   const by = (heading: string) => output[blocks.findIndex((block) => block.heading === heading)]!;
   assert.match(by("Log in"), /^email {2}/m);
-  assert.match(by("Buy and run a prompt"), /^prod_\w+\tEnglish Pronunciation Helper\t[^]*^\[sandbox\][^]*^ord_/m);
+  assert.match(
+    by("Buy and run a prompt"),
+    /^prod_\w+\tEnglish Pronunciation Helper\t[^]*^\[sandbox\][^]*^ord_/m,
+  );
   assert.match(by("Publish from files"), /^prod_/m);
   assert.match(by("Receive webhooks on this machine"), /^purchase\.completed$[^]*^evt_/m);
   assert.match(by("Sell"), /^net revenue/m);
