@@ -23,6 +23,13 @@ const groups: Record<string, Record<string, CommandEntry>> = {
     },
     doctor: { summary: "Find out why something does not work", load: () => import("./commands/doctor.ts") },
   },
+  Products: {
+    init: { summary: "Write a sample product to start from", load: () => import("./commands/init.ts") },
+    products: {
+      summary: "Find, create, change and publish products",
+      load: () => import("./commands/products.ts"),
+    },
+  },
   "Buying and running": {
     buy: { summary: "Buy a product", load: () => import("./commands/buy.ts") },
     purchases: { summary: "See what you bought", load: () => import("./commands/purchases.ts") },
