@@ -49,7 +49,8 @@ export async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    throw new UsageError(`Cannot read ${path}: ${(error as NodeJS.ErrnoException).code}`);
+    const { code } = error as NodeJS.ErrnoException;
+    throw new UsageError(`Cannot read ${path}: ${code}`, "Name a file that exists.");
   }
 }
 

@@ -1,4 +1,5 @@
 import { openAsBlob } from "node:fs";
+import { access, constants } from "node:fs/promises";
 import { basename } from "node:path";
 import { UsageError } from "./errors.ts";
 import { withoutControls } from "./output.ts";
@@ -64,6 +65,8 @@ export async function openUpload(
 
 async function openBlob(path: string): Promise<Blob> {
   try {
+    // Names the reason, which openAsBlob does not.
+    await access(path, constants.R_OK);
     return await openAsBlob(path);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;

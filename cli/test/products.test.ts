@@ -110,7 +110,7 @@ suite("stoa products create, update, publish, unpublish and delete", () => {
     assert.equal(created.code, 0, created.stderr);
     assert.match(created.stderr, /^warning: content/);
     const { id } = JSON.parse(created.stdout);
-    await fails(2, /\n {2}compatibility: needs at least one provider\n/, "publish", id);
+    await fails(2, /^error: compatibility: needs at least one provider\n/, "publish", id);
     const etag = (await seller.get(`/v1/products/${id}`)).headers.get("etag")!;
     const updated = await ok(
       "update",
