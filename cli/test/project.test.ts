@@ -77,8 +77,9 @@ suite("stoa init", () => {
         const product = await it.ok("products", "push", folder, "--publish");
         assert.deepEqual([product.type, product.status], [type, "published"]);
         const before = await filesIn(it, folder);
-        const { stderr } = await it.stoa.run(["products", "push", folder]);
-        assert.match(stderr, /^Nothing has changed/);
+        const { stderr, stdout } = await it.stoa.run(["products", "push", folder]);
+        assert.match(stderr, /^Nothing has changed[^\n]*\n[^\n]+, version 1\.0\.0: published\n$/);
+        assert.equal(stdout, `${product.id}\n`);
         await it.ok("products", "pull", folder);
         assert.deepEqual(await filesIn(it, folder), before);
         assert.equal((await productOf(it, product.id)).version, "1.0.0");

@@ -1,6 +1,8 @@
+import type { ProductDetail } from "@stoa/sdk";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { action, example } from "../command.ts";
+import { withoutControls } from "../output.ts";
 import type { PullOptions } from "../project/pull.ts";
 import type { PushOptions } from "../project/push.ts";
 import { resultColumns } from "./columns.ts";
@@ -32,7 +34,7 @@ export function defineProject(products: Command): void {
     .action(
       action<PushOptions, [string]>(async (cli, options, folder) => {
         const { push: pushProject } = await import("../project/push.ts");
-        cli.output.object(await pushProject(cli, folder, options), resultColumns);
+        showProduct(cli, await pushProject(cli, folder, options));
       }),
     );
   example(push, "stoa products push", 'stoa products push my-prompt --publish --changelog "Shorter"');
@@ -56,7 +58,15 @@ async function pullProduct(
   const { pull } = await import("../project/pull.ts");
   const { product, taken } = await pull(cli, folder, id, options);
   cli.output.say(taken.length > 0 ? `Updated ${taken.join(", ")}.` : "The folder has everything already.");
-  cli.output.object(product, resultColumns);
+  showProduct(cli, product);
+}
+
+/** The id alone is what the next command takes. */
+function showProduct(cli: Cli, product: ProductDetail): void {
+  const { id, title, version, status } = product;
+  if (cli.output.isJson || cli.options.fields !== undefined) cli.output.object(product, resultColumns);
+  else cli.output.line(id);
+  cli.output.say(withoutControls(`${title}, version ${version}: ${status}`));
 }
 
 async function showDiff(cli: Cli, { exitCode }: { exitCode?: boolean }, folder: string): Promise<void> {
