@@ -70,7 +70,7 @@ suite("stoa products list, get, versions and history", () => {
       "--limit",
       "1",
     ]);
-    assert.equal(stdout, `${dear}\tDear\tprompt\tpublished\t90 USD\t0\t\tSomebody\n`);
+    assert.equal(stdout, `${dear}\tDear\tprompt\tpublished\tUSD 90.00\t0\t\tSomebody\n`);
     const get = await stoa.run(["products", "get", dear]);
     assert.match(get.stdout, /^id +prod_\w+\ntitle +Dear\n[\s\S]*\nvariables +topic, language\n/);
   });

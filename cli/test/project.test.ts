@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { cp, mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { createDraft, haiku, workflow } from "@stoa/service/test/factories.ts";
@@ -242,6 +242,41 @@ suite("stoa products pull, diff and push", () => {
       const files = await filesIn(it, "p");
       await it.ok("products", "pull", "p");
       assert.deepEqual(await filesIn(it, "p"), files);
+    }));
+});
+
+suite("what the service stores in another spelling", () => {
+  test("texts without invisible characters, lower-case tags: no change, and no conflict", () =>
+    withSeller(async (it) => {
+      await it.ok("init", "p");
+      await it.edit("p/prompt.md", "title: ", "title: ' ");
+      await it.edit("p/prompt.md", "anything\n", 'anything \'\nimages: { 1.png: "Ra\\u200bin" }\nlang: en\n');
+      await it.edit("p/prompt.md", "[poetry]", "[Poetry, Haiku, poetry]");
+      await it.edit("p/prompt.md", "Three lines", '"Three\\u200b lines');
+      await it.edit("p/prompt.md", "you name.\n", 'you name."\n');
+      await it.write("p/images/1.png", await picture());
+      const { id } = await it.ok("products", "push", "p");
+      const product = await productOf(it, id);
+      assert.deepEqual([product.tags, product.gallery[0].alt], [["poetry", "haiku"], "Rain"]);
+      const files = await filesIn(it, "p");
+      assert.deepEqual(await it.ok("products", "diff", "p", "--exit-code"), { id, local: [], remote: [] });
+      await it.ok("products", "pull", "p");
+      assert.deepEqual(await filesIn(it, "p"), files);
+    }));
+
+  test("a file's name: the error asks to rename it, and the next push goes on", () =>
+    withSeller(async (it) => {
+      await it.ok("init", "p");
+      await it.write("p/files/a  b.md", "# A\n");
+      const { code, stderr } = await it.stoa.run(["products", "push", "p"]);
+      assert.equal(code, 1, stderr);
+      assert.match(stderr, /error: The service stores files\/a {2}b.md as a b.md\nfix: Rename/);
+      await rename(join(it.stoa.folder, "p/files/a  b.md"), join(it.stoa.folder, "p/files/a b.md"));
+      const product = await it.ok("products", "push", "p");
+      assert.deepEqual(
+        product.files.map(({ name }: { name: string }) => name),
+        ["a b.md"],
+      );
     }));
 });
 

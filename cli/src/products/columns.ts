@@ -1,7 +1,8 @@
 import type { ProductCard, ProductDetail } from "@stoa/sdk";
+import { money } from "../format.ts";
 import type { Column } from "../output.ts";
 
-const formatPrice = ({ price, currency }: { price: number; currency: string }) => `${price} ${currency}`;
+const formatPrice = ({ price, currency }: { price: number; currency: string }) => money(price, currency);
 
 export const cardColumns: Column<ProductCard>[] = [
   { field: "id" },

@@ -65,7 +65,7 @@ async function pullProduct(
 function showProduct(cli: Cli, product: ProductDetail): void {
   const { id, title, version, status } = product;
   if (cli.output.isJson || cli.options.fields !== undefined) cli.output.object(product, resultColumns);
-  else cli.output.line(id);
+  else cli.output.line(withoutControls(id));
   cli.output.say(withoutControls(`${title}, version ${version}: ${status}`));
 }
 

@@ -83,7 +83,8 @@ function compareImages(
     const [here, then] = [images.get(name), state.images[name]];
     const there = then?.id ? gallery.get(then.id) : undefined;
     const stored = then?.id ? toFingerprint(then) : undefined;
-    const remoteNow = then && there && toFingerprint({ sha256: then.sha256, alt: there.alt });
+    const alt = there?.alt === then?.remoteAlt ? then?.alt : there?.alt;
+    const remoteNow = then && there && toFingerprint({ sha256: then.sha256, alt: alt ?? "" });
     changes.set(name, changeOf([here && toFingerprint(here), stored], [remoteNow, stored]));
   }
   for (const id of unnamedImages(product, state)) changes.set(id, "remote");

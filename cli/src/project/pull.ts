@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { ProductDetail } from "@stoa/sdk";
 import type { Cli } from "../cli.ts";
 import { CommandError, UsageError } from "../errors.ts";
+import { withoutControls } from "../output.ts";
 import { isAttachmentName } from "./attachments.ts";
 import {
   type Change,
@@ -151,7 +152,7 @@ async function takeFiles({ cli, folder, state, product, comparison, taken }: Pul
   for (const { name, sha256 } of product.files ?? [])
     if (comparison.files.get(name) === "same") state.files[name] = sha256;
     else if (!isAttachmentName(name))
-      cli.output.say(`Left out a file of the service with the name ${JSON.stringify(name)}.`);
+      cli.output.say(withoutControls(`Left out the service's file ${JSON.stringify(name)}: no usual name.`));
   return names;
 }
 
@@ -193,7 +194,7 @@ async function takeImages(
     const path = join(await subfolder(folder, "images"), name);
     if (image) {
       const sha256 = await takeImage(work, { name, path, url: image.url });
-      state.images[name] = { id: image.id, sha256, alt: image.alt };
+      state.images[name] = { id: image.id, sha256, alt: image.alt, remoteAlt: image.alt };
       await writeState(folder, state);
       alts.set(name, image.alt);
     } else if (state.images[key] !== undefined) {

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { CreateProduct, ProductDetail, Stoa, UpdateProduct } from "@stoa/sdk";
 import type { Cli } from "../cli.ts";
-import { CommandError, Interrupted } from "../errors.ts";
+import { CommandError, Interrupted, UsageError } from "../errors.ts";
+import { withoutControls } from "../output.ts";
 import { openUpload } from "../progress.ts";
 import { confirm, isInteractive } from "../prompts.ts";
 import {
@@ -192,7 +193,8 @@ async function sendFiles(work: Push, product: ProductDetail, { files }: Comparis
       cli.output.say(`Uploading files/${name}`);
       const { file, progress } = await openUpload(here.path, name);
       const form = { file, ...(changelog !== undefined && { changelog }) };
-      await stoa.files.create(product.id, form, UPLOAD).finally(() => progress.end());
+      const added = await stoa.files.create(product.id, form, UPLOAD).finally(() => progress.end());
+      if (added.name !== name) throw renamedError(name, added.name);
     } else if (change !== "same" && there) {
       cli.output.say(`Removing files/${name}`);
       await stoa.files.delete(product.id, there.id);
@@ -202,6 +204,12 @@ async function sendFiles(work: Push, product: ProductDetail, { files }: Comparis
     await writeState(local.folder, state);
   }
 }
+
+const renamedError = (name: string, storedName: string) =>
+  new UsageError(
+    withoutControls(`The service stores files/${name} as ${storedName}`),
+    "Rename the file in the folder, then repeat the push.",
+  );
 
 /** The largest file at 1 Mbit/s. */
 const UPLOAD = { timeoutMs: 600_000 };
@@ -219,11 +227,11 @@ async function sendImages(work: Push, product: ProductDetail, { images }: Compar
   for (const [name, { path, sha256, alt }] of local.images) {
     if (images.get(name) === "same") continue;
     cli.output.say(`Uploading images/${name}`);
-    state.images[name] = { id: null, sha256, alt };
+    state.images[name] = { id: null, sha256, alt, remoteAlt: alt };
     await writeState(local.folder, state);
     const { file, progress } = await openUpload(path, name);
-    const { id } = await stoa.images.create(product.id, { file, alt }, UPLOAD).finally(() => progress.end());
-    state.images[name] = { id, sha256, alt };
+    const added = await stoa.images.create(product.id, { file, alt }, UPLOAD).finally(() => progress.end());
+    state.images[name] = { id: added.id, sha256, alt, remoteAlt: added.alt };
     await writeState(local.folder, state);
   }
   await writeState(local.folder, state);

@@ -15,6 +15,8 @@ export interface SyncedImage {
   id: string | null;
   sha256: string;
   alt: string;
+  /** As the service stores it. */
+  remoteAlt: string;
 }
 
 /** What a folder remembers of its product on the service. */
