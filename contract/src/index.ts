@@ -30,6 +30,7 @@ import * as webhooks from "./events/webhooks.ts";
 import * as ai from "./execution/ai.ts";
 import * as estimates from "./execution/estimates.ts";
 import * as executions from "./execution/executions.ts";
+import * as models from "./execution/models.ts";
 import * as openai from "./execution/openai.ts";
 import * as runReceipts from "./execution/run-receipts.ts";
 import * as workflowRuns from "./execution/workflow-runs.ts";
@@ -148,6 +149,9 @@ export const api = {
       retry: workflowRuns.retry,
       approve: workflowRuns.approve,
       reject: workflowRuns.reject,
+    },
+    models: {
+      list: models.list,
     },
     keys: {
       list: ai.keys,
@@ -504,6 +508,7 @@ export {
   type ProductRuns,
   TimeoutSeconds,
 } from "./execution/executions.ts";
+export type { AiModel } from "./execution/models.ts";
 export {
   type ChatCompletion,
   type CreateChatCompletion,

@@ -1397,6 +1397,23 @@ export interface WorkflowExecution {
   completedAt: string | null;
 }
 
+export interface AiModel {
+  /** For options.model of a run */
+  id: string;
+  provider: Provider;
+  name: string | null;
+  /** Tokens of prompt and output together */
+  contextWindow: number | null;
+  /** USD for a million tokens of a short prompt; null: unknown */
+  promptPrice: number | null;
+  /** USD for a million tokens of a short prompt; null: unknown */
+  completionPrice: number | null;
+  /** Whether a run takes it when neither the caller nor the product names a model */
+  isDefault: boolean;
+  /** Whether you have a key of the provider, or the sandbox needs none */
+  isUsable: boolean;
+}
+
 export interface ProviderKey {
   id: string;
   provider: Provider;

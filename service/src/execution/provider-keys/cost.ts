@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { calcPrice, type Usage } from "@pydantic/genai-prices";
+import { calcPrice, findProvider, type ModelInfo, type Usage } from "@pydantic/genai-prices";
 import {
   estimateTokens,
   type Message,
@@ -44,6 +44,56 @@ const listedProviders: Partial<Record<ProviderId, string>> = {
 const manifest = readFileSync(new URL("../../../package.json", import.meta.url), "utf8");
 /** The version of the price list: it gives the same price for the same day. */
 export const PRICE_LIST = `genai-prices ${JSON.parse(manifest).dependencies["@pydantic/genai-prices"]}`;
+
+export interface ListedModel {
+  id: string;
+  name: string | null;
+  contextWindow: number | null;
+  /** USD for a million tokens, at the rate of short prompts. */
+  promptPrice: number;
+  completionPrice: number;
+}
+
+const PRICED_TOKENS = 1_000;
+const toMillionPrice = (usd: number) => roundUsd((usd * 1_000_000) / PRICED_TOKENS);
+
+const HOUR_MS = 3_600_000;
+/** To price a thousand models takes 30 ms. Prices change with the hour. */
+const pricedModels = new Map<ProviderId, { hour: number; models: readonly ListedModel[] }>();
+
+/** The provider's models that answer with text and have a price; those that the list calls deprecated are left out. */
+export function listPricedModels(provider: ProviderId, at: Date): readonly ListedModel[] {
+  const hour = Math.floor(at.getTime() / HOUR_MS);
+  const known = pricedModels.get(provider);
+  if (known?.hour === hour) return known.models;
+  const models = priceModels(provider, at);
+  pricedModels.set(provider, { hour, models });
+  return models;
+}
+
+function priceModels(provider: ProviderId, at: Date): ListedModel[] {
+  const providerId = listedProviders[provider];
+  if (!providerId) return [];
+  const usage = { input_tokens: PRICED_TOKENS, output_tokens: PRICED_TOKENS };
+  return (findProvider({ providerId })?.models ?? []).flatMap((model) => {
+    const price = calcPrice(usage, model.id, { providerId, timestamp: at });
+    // Some names are found as another model: a run with them would have its price.
+    if (price?.model.id !== model.id || model.deprecated || !hasOutputPrice(model)) return [];
+    return {
+      id: model.id,
+      name: model.name ?? null,
+      contextWindow: model.context_window ?? null,
+      promptPrice: toMillionPrice(price.input_price),
+      completionPrice: toMillionPrice(price.output_price),
+    };
+  });
+}
+
+/** Embeddings and transcriptions have none. */
+function hasOutputPrice({ prices }: ModelInfo): boolean {
+  const all = Array.isArray(prices) ? prices.map((conditional) => conditional.prices) : [prices];
+  return all.some((each) => each.output_mtok !== undefined);
+}
 
 export function findContextWindow({ provider, model, at }: Omit<PricedCall, "usage">): number | null {
   const providerId = listedProviders[provider];

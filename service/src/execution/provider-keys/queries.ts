@@ -50,6 +50,16 @@ export async function findKey(db: Queries, userId: string, id: string): Promise<
   return rows[0];
 }
 
+/** Of keys that are not known to be invalid. */
+export async function listUsableProviders(db: Queries, userId: string): Promise<Provider[]> {
+  const keys = db.selectFrom("providerKeys").select("provider").distinct();
+  const usable = keys
+    .where("userId", "=", userId)
+    .where("deletedAt", "is", null)
+    .where("status", "<>", "invalid");
+  return (await usable.$castTo<{ provider: Provider }>().execute()).map(({ provider }) => provider);
+}
+
 /** Newest first. */
 export const listValidKeys = (db: Queries, userId: string, providers?: Provider[]) => {
   const keys = selectKeys(db, userId).where("status", "=", "valid");

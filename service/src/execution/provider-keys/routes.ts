@@ -1,8 +1,10 @@
 import { api } from "@stoa/contract";
 import { type Route, repeatableRoute, resumableRoute, route } from "../../platform/http/route.ts";
+import { listModels } from "./models.ts";
 import { changeKey, deleteKey, listOwnKeys, resumeKey, storeKey, verifyKey } from "./provider-keys.ts";
 
 export const providerKeyRoutes: Route[] = [
+  route(api.ai.models.list, (ctx, caller, { query }) => listModels(ctx, caller, query)),
   route(api.ai.keys.list, (ctx, caller, { query }) => listOwnKeys(ctx, caller, query)),
   resumableRoute(
     api.ai.keys.create,
