@@ -48,6 +48,7 @@ export const api = {
     unpublish: products.unpublish,
     delete: products.deleteProduct,
     history: products.history,
+    similar: products.similar,
     export: transfer.exportProducts,
     import: transfer.importProducts,
     versions: {
@@ -372,6 +373,7 @@ export {
 export type { ModeratedProduct, SuspendProduct } from "./catalog/moderation.ts";
 export {
   type CreateProduct,
+  MAX_SIMILAR,
   type ProductCard,
   type ProductDetail,
   type ProductWarning,

@@ -92,6 +92,13 @@ export interface ProductsHistoryQuery {
   limit?: undefined | number;
 }
 
+export interface ProductsSimilarQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+}
+
 export interface ProductsExportQuery {
   format?: undefined | Open<"jsonl" | "markdown">;
 }
@@ -217,6 +224,17 @@ export class ProductsResource extends Resource {
    */
   history(productId: string, query?: ProductsHistoryQuery, options?: RequestOptions): List<StatusChange> {
     return this.client.list(`/products/${pathPart(productId)}/history`, { query }, options);
+  }
+
+  /**
+   * List products that are like this one
+   *
+   * Products on sale with tags in common, of the same category and type, or with a similar title; the most similar first, at most 24.
+   *
+   * Needs the permission `products:read`.
+   */
+  similar(productId: string, query?: ProductsSimilarQuery, options?: RequestOptions): List<ProductCard> {
+    return this.client.list(`/products/${pathPart(productId)}/similar`, { query }, options);
   }
 
   /**

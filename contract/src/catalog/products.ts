@@ -298,6 +298,21 @@ export const deleteProduct = endpoint({
   errors: ["PRODUCT_NOT_FOUND"],
 });
 
+export const MAX_SIMILAR = 24;
+
+export const similar = endpoint({
+  name: "products.similar",
+  method: "GET",
+  path: "/products/:productId/similar",
+  summary: "List products that are like this one",
+  description: `Products on sale with tags in common, of the same category and type, or with a similar title; the most similar first, at most ${MAX_SIMILAR}.`,
+  access: { who: "visitor", permission: "products:read" },
+  params,
+  query: z.strictObject(paging),
+  response: listOf(ProductCard),
+  errors: ["PRODUCT_NOT_FOUND"],
+});
+
 export const history = endpoint({
   name: "products.history",
   method: "GET",

@@ -2,11 +2,13 @@ import type { ProductDetail } from "@stoa/contract";
 import { type Caller, type Context, isMember } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
+import type { Paging } from "../../platform/db/paging.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
 import { DataResponse } from "../../platform/http/route.ts";
 import { majorOf, recordFirstUse } from "../entitlements/entitlements.ts";
 import { authorOf, averageRating, sharedFields } from "../search/card.ts";
+import { listSimilar } from "../search/similar.ts";
 import { recordView, type Visit } from "../search/views.ts";
 import { fileLinkExpiry, toProductFiles, toProductImage } from "./attachments.ts";
 import { contentPreview } from "./content.ts";
@@ -163,6 +165,11 @@ export async function readDetail(
 export async function readAsGuest(ctx: Context, productId: string): Promise<DataResponse<ProductDetail>> {
   const stranger: Caller = { kind: "guest", guestId: "" };
   return detailResponse(ctx, await findVisibleProduct(ctx, stranger, productId), stranger);
+}
+
+export async function listSimilarProducts(ctx: Context, caller: Caller, productId: string, paging: Paging) {
+  const { id } = await findVisibleProduct(ctx, caller, productId);
+  return listSimilar(ctx, id, paging);
 }
 
 export async function findProductToReview(ctx: Context, caller: Caller, productId: string) {

@@ -1,7 +1,7 @@
 import { api } from "@stoa/contract";
 import { resumableRoute, route } from "../../platform/http/route.ts";
 import { crossOriginError } from "../../platform/http/same-origin.ts";
-import { readAsGuest, readDetail } from "./detail.ts";
+import { listSimilarProducts, readAsGuest, readDetail } from "./detail.ts";
 import { listHistory } from "./history.ts";
 import { listForModerators, suspendProduct } from "./moderation.ts";
 import { deleteProduct, moveProduct, resumeMove } from "./moves.ts";
@@ -13,6 +13,9 @@ export const productRoutes = [
     isCrossSiteNavigation
       ? readAsGuest(ctx, params.productId)
       : readDetail(ctx, caller, params.productId, { userAgent: source.userAgent, isPrefetch, isHead }),
+  ),
+  route(api.products.similar, (ctx, caller, { params, query }) =>
+    listSimilarProducts(ctx, caller, params.productId, query),
   ),
   resumableRoute(
     api.products.create,

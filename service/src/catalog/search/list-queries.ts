@@ -118,6 +118,30 @@ export function listRankedPage(
   return run(ctx, cardsOf(ids, order), matches.rankedValues, matches.isWordsOnly && isDefaultPage(query));
 }
 
+/** So many products of the category, and so many with a tag in common, are compared. */
+const MAX_CANDIDATES = 300;
+
+/** By tags in common, then the category, the words of the title, and the sales. Products of other types count less. */
+export function listSimilarCards(ctx: Context, productId: string, limit: number): Promise<CardRow[]> {
+  const ids = `
+    with this as (select * from listings where product_id = $1),
+    candidates as (
+      (select l.* from listings l join this on l.section = this.section
+        where l.status = 'published' order by l.purchases desc limit ${MAX_CANDIDATES})
+      union
+      (select l.* from this cross join lateral (
+         select * from listings where status = 'published' and tags && this.tags limit ${MAX_CANDIDATES}) l))
+    select l.product_id, l.purchases,
+           2 * cardinality(array(select unnest(l.tags) intersect select unnest(this.tags)))
+           + (l.category is not distinct from this.category)::int + (l.type = this.type)::int
+           + 2 * similarity(l.title, this.title) as likeness
+      from candidates l cross join this
+     where l.product_id <> $1
+     order by likeness desc, l.purchases desc, l.product_id limit $2`;
+  const order = "page.likeness desc, page.purchases desc, page.product_id";
+  return run(ctx, cardsOf(ids, order), [productId, limit]);
+}
+
 export type Total = Pick<Page<unknown>, "total" | "totalIsEstimate">;
 
 const bounded = (total: number, bound: number): Total =>
