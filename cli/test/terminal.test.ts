@@ -1,17 +1,11 @@
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
-import { stripVTControlCharacters } from "node:util";
 import { createProduct } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
-import { until } from "@stoa/service/test/until.ts";
-import { type CommandLine, openCommandLine, STOA } from "./stoa.ts";
-
-/** Runs a command in a pseudo-terminal: `script` of util-linux. */
-const hasTerminals = spawnSync("script", ["--version"]).status === 0;
-const skip = hasTerminals ? false : "needs the command `script` of util-linux";
+import { openTerminal, skipWithoutTerminal } from "./pseudo-terminal.ts";
+import { type CommandLine, openCommandLine } from "./stoa.ts";
 
 let market: Market;
 let user: Client;
@@ -29,36 +23,9 @@ after(async () => {
   await market.close();
 });
 
-/** What a person sees and types. */
-function openTerminal(args: string[], env: NodeJS.ProcessEnv = {}) {
-  const words = [process.execPath, STOA, ...args].map((part) => `'${part}'`).join(" ");
-  const line = `stty cols 120 rows 40; exec ${words}`;
-  const child = spawn("script", ["--quiet", "--flush", "--return", "--command", line, "/dev/null"], {
-    cwd: stoa.folder,
-    env: { ...stoa.env, TERM: "xterm-256color", PAGER: "cat", SHELL: "/bin/sh", ...env },
-  });
-  let screen = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    screen += text;
-  });
-  return {
-    /** Without what sets colors and moves the cursor. */
-    screen: () => stripVTControlCharacters(screen).replaceAll("\r", ""),
-    sees(text: string | RegExp) {
-      const has = () => (typeof text === "string" ? this.screen().includes(text) : text.test(this.screen()));
-      return until(`${text} on the screen`, has, 30_000).catch((error) => {
-        throw new Error(`${error.message}\n${this.screen()}`);
-      });
-    },
-    type: (text: string) => child.stdin.write(text),
-    ended: new Promise<number | null>((resolve) => child.once("close", resolve)),
-    pid: child.pid!,
-  };
-}
-
-suite("in a terminal", { skip }, () => {
+suite("in a terminal", { skip: skipWithoutTerminal }, () => {
   test("login by key: asks for it and shows no letter of it", async () => {
-    const terminal = openTerminal(["login", "--api-key"]);
+    const terminal = openTerminal(stoa, ["login", "--api-key"]);
     await terminal.sees("API key");
     terminal.type(`${user.key}\r`);
     assert.equal(await terminal.ended, 0, terminal.screen());
@@ -69,17 +36,49 @@ suite("in a terminal", { skip }, () => {
   });
 
   test("buy: asks before it pays; Ctrl-C pays nothing, Yes does", async () => {
-    const declined = openTerminal(["buy", productId]);
+    const declined = openTerminal(stoa, ["buy", productId]);
     await declined.sees("Buy “Haiku for a rainy day” for USD 4.99?");
     declined.type("\u0003");
     assert.equal(await declined.ended, 130);
-    const bought = openTerminal(["buy", productId]);
+    const bought = openTerminal(stoa, ["buy", productId]);
     await bought.sees("Buy “Haiku");
     bought.type("y");
     assert.equal(await bought.ended, 0, bought.screen());
-    const table = openTerminal(["purchases", "list"]);
+    const table = openTerminal(stoa, ["purchases", "list"]);
     assert.equal(await table.ended, 0);
     assert.match(table.screen(), /^Order +Product +Title +Status +Paid +Bought$/m);
     assert.equal(table.screen().match(/Haiku for a rainy day/g)?.length, 1);
+  });
+
+  test("products push: shows what changes and asks; Ctrl-C and No change nothing, Yes does", async () => {
+    const env = { STOA_API_KEY: user.key };
+    assert.equal((await stoa.run(["init", "haiku"])).code, 0);
+    const created = openTerminal(stoa, ["products", "push", "haiku"], env);
+    await created.sees("Create this product on 127.0.0.1");
+    assert.match(created.screen(), /\+ prompt\.md/);
+    created.type("y");
+    assert.equal(await created.ended, 0, created.screen());
+    const path = join(stoa.folder, "haiku/prompt.md");
+    await writeFile(path, (await readFile(path, "utf8")).replace("price: 4.99", "price: 6.5"));
+    const id = /prod_\w+/.exec(created.screen())![0];
+    const priceAfter = async (key: string, code: number) => {
+      const push = openTerminal(stoa, ["products", "push", "haiku"], env);
+      await push.sees(`Push this to ${id}`);
+      assert.match(push.screen(), /-price: 4\.99\n\+price: 6\.5\n/);
+      push.type(key);
+      assert.equal(await push.ended, code, push.screen());
+      return (await user.get(`/v1/products/${id}`)).body.data.price;
+    };
+    assert.equal(await priceAfter("\u0003", 130), 4.99);
+    assert.equal(await priceAfter("n", 130), 4.99);
+    assert.equal(await priceAfter("y", 0), 6.5);
+  });
+
+  test("products export: a progress bar, which disappears, and the file", async () => {
+    const args = ["products", "export", "--output", "mine.jsonl"];
+    const terminal = openTerminal(stoa, args, { STOA_API_KEY: user.key });
+    assert.equal(await terminal.ended, 0, terminal.screen());
+    assert.match(terminal.screen(), /Wrote mine\.jsonl\.\n$/);
+    assert.match(await readFile(join(stoa.folder, "mine.jsonl"), "utf8"), /^\{"id":"prod_/);
   });
 });
