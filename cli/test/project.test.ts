@@ -416,6 +416,48 @@ suite("interruptions", () => {
       assert.deepEqual([product.price, product.id], [6.5, (await it.state()).id]);
     }));
 
+  test("the response to a creation was lost a day ago: no second product, and the error says what to do", () =>
+    withProxy(async (it, proxy) => {
+      await it.ok("init", "p");
+      proxy.decide = () => ({ status: 503 });
+      assert.equal((await it.stoa.run(["products", "push", "p"])).code, 2);
+      proxy.decide = () => "pass";
+      await it.edit("p/.stoa/product.json", /"at": "[^"]+"/, '"at": "2026-01-01T00:00:00.000Z"');
+      const { code, stderr } = await it.stoa.run(["products", "push", "p"]);
+      assert.equal(code, 2, stderr);
+      assert.match(
+        stderr,
+        /error: A push at 2026-01-01.* may have created the product\nfix: .*pull <id> p --force/,
+      );
+      assert.equal(await count(it), 0);
+    }));
+
+  test("Ctrl-C in the middle of a first pull: a repeat completes the folder, each file once", () =>
+    withProxy(async (it, proxy) => {
+      const id = await createDraft(it.seller);
+      for (const name of ["a.md", "b.md"]) await uploadFile(it.seller, id, { name, bytes: `# ${name}\n` });
+      for (const red of [1, 200]) await sendImage(it.seller, id, { bytes: await picture({ red }) });
+      const product = await productOf(it, id);
+      const attachments = [product.files, product.gallery].flat();
+      for (const attachment of attachments) {
+        const { url } = attachment;
+        attachment.url = `${proxy.origin}/hangs`;
+        const body = JSON.stringify({ success: true, data: product, meta: {} });
+        proxy.decide = (n) => (proxy.requests[n]?.url === "/hangs" ? "hang" : { status: 200, body });
+        const start = proxy.requests.length;
+        const command = it.stoa.start(["products", "pull", id, "p"]);
+        await until("a download", () => proxy.requests.slice(start).some((each) => each.url === "/hangs"));
+        command.child.kill("SIGINT");
+        assert.equal((await command.ended).code, 130);
+        attachment.url = url;
+      }
+      proxy.decide = () => "pass";
+      await it.ok("products", "pull", id, "p");
+      const names = ["files/a.md", "files/b.md", "images/01.webp", "images/02.webp", "prompt.md"];
+      assert.deepEqual(Object.keys(await filesIn(it, "p")), names);
+      assert.deepEqual(await it.ok("products", "diff", "p"), { id, local: [], remote: [] });
+    }));
+
   test("Ctrl-C at each later request of a push: a repeat brings the product to what the folder has", () =>
     withProxy(async (it, proxy) => {
       await it.ok("init", "p");

@@ -2,14 +2,19 @@ import type { ProductCard, ProductDetail } from "@stoa/sdk";
 import { money } from "../format.ts";
 import type { Column } from "../output.ts";
 
-const formatPrice = ({ price, currency }: { price: number; currency: string }) => money(price, currency);
+/** Under a name of its own, so that `--fields price` gives the number. */
+const priceColumn = {
+  field: "priceText",
+  title: "price",
+  format: ({ price, currency }: { price: number; currency: string }) => money(price, currency),
+};
 
 export const cardColumns: Column<ProductCard>[] = [
   { field: "id" },
   { field: "title" },
   { field: "type", format: ({ type }) => type.toLowerCase() },
   { field: "status" },
-  { field: "price", format: formatPrice },
+  priceColumn,
   { field: "stats.purchases", title: "sold" },
   {
     field: "rating.average",
@@ -25,7 +30,7 @@ export const productColumns: Column<ProductDetail>[] = [
   { field: "type", format: ({ type }) => type.toLowerCase() },
   { field: "status" },
   { field: "version" },
-  { field: "price", format: formatPrice },
+  priceColumn,
   { field: "category" },
   { field: "tags", format: ({ tags }) => tags.join(", ") },
   { field: "compatibility", format: ({ compatibility }) => compatibility.join(", ") },

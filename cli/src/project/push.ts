@@ -90,7 +90,12 @@ async function showAndAsk(
 /** Under a key that is stored before the request: after a lost response, a repeat gets the same product. */
 async function createOnce({ stoa, local, state }: Push): Promise<string> {
   const isRepeat = state.creation !== undefined;
-  const creation = state.creation ?? { idempotencyKey: randomUUID(), fields: toNewProduct(local) };
+  const creation = state.creation ?? {
+    idempotencyKey: randomUUID(),
+    fields: toNewProduct(local),
+    at: new Date().toISOString(),
+  };
+  mustBeRepeatable(creation.at, local.folder);
   state.creation = creation;
   await writeState(local.folder, state);
   const { fields, idempotencyKey } = creation;
@@ -109,6 +114,17 @@ async function createOnce({ stoa, local, state }: Push): Promise<string> {
     if (!isRepeat) throw error;
   }
   return createOnce({ stoa, local, state } as Push);
+}
+
+/** The service forgets idempotency keys after 24 hours; a margin is for clocks. */
+const REPEATABLE_MS = 23 * 60 * 60_000;
+
+function mustBeRepeatable(at: string, folder: string): void {
+  if (Date.now() - Date.parse(at) < REPEATABLE_MS) return;
+  throw new CommandError(
+    `A push at ${at} was interrupted, and may have created the product`,
+    `\`stoa products list --mine --sort createdAt\` shows it: \`stoa products pull <id> ${folder} --force\`. If it is not there, delete ${folder}/.stoa.`,
+  );
 }
 
 /** Nothing was created. */

@@ -24,7 +24,7 @@ export interface ProjectState {
   baseUrl: string;
   id?: string | undefined;
   /** A request that creates the product. It is repeated unchanged until its response arrives, so that it creates one product. */
-  creation?: { idempotencyKey: string; fields: Fields } | undefined;
+  creation?: { idempotencyKey: string; fields: Fields; at: string } | undefined;
   fields: Record<string, SyncedField>;
   /** SHA-256 by name. */
   files: Record<string, string>;
