@@ -49,6 +49,7 @@ export const api = {
     delete: products.deleteProduct,
     history: products.history,
     similar: products.similar,
+    report: moderation.report,
     export: transfer.exportProducts,
     import: transfer.importProducts,
     versions: {
@@ -269,6 +270,7 @@ export const api = {
       reject: moderation.reject,
       suspend: moderation.suspend,
       reinstate: moderation.reinstate,
+      dismissReports: moderation.dismissReports,
       refundBuyers: refunds.refundBuyers,
     },
     refunds: {
@@ -370,7 +372,7 @@ export {
   type SuspensionReason,
   suspensionReasons,
 } from "./catalog/lifecycle.ts";
-export type { ModeratedProduct, SuspendProduct } from "./catalog/moderation.ts";
+export type { ModeratedProduct, ReportProduct, SuspendProduct } from "./catalog/moderation.ts";
 export {
   type CreateProduct,
   MAX_SIMILAR,

@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, QuotaUsage, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SendMagicLink, Session, SetPayoutAccount, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateDiscountCode, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, QuotaUsage, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SendMagicLink, Session, SetPayoutAccount, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateDiscountCode, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -235,6 +235,20 @@ export class ProductsResource extends Resource {
    */
   similar(productId: string, query?: ProductsSimilarQuery, options?: RequestOptions): List<ProductCard> {
     return this.client.list(`/products/${pathPart(productId)}/similar`, { query }, options);
+  }
+
+  /**
+   * Report a product to the moderators
+   *
+   * Once until they have decided. The seller does not see who reported it.
+   *
+   * Needs the permission `purchases:write`.
+   */
+  report(productId: string, body: ReportProduct, options?: RequestOptions): Call<{
+    id: string;
+    reported: true;
+  }> {
+    return this.client.call("POST", `/products/${pathPart(productId)}/report`, { body }, options);
   }
 
   /**
@@ -2099,6 +2113,8 @@ export interface AdminProductsListQuery {
   search?: undefined | string;
   /** By statusSince */
   order?: undefined | Open<"newest" | "oldest">;
+  /** Only products with open reports */
+  reported?: undefined | boolean;
 }
 
 export class AdminProductsResource extends Resource {
@@ -2136,7 +2152,7 @@ export class AdminProductsResource extends Resource {
   /**
    * Suspend a product with a reason; the seller gets an email
    *
-   * Buyers keep access, unless the reason is malicious or illegal: then they can neither run nor read it.
+   * Open reports of it are resolved. Buyers keep access, unless the reason is malicious or illegal: then they can neither run nor read it.
    *
    * Needs an administrator's session with two-factor authentication.
    */
@@ -2151,6 +2167,20 @@ export class AdminProductsResource extends Resource {
    */
   reinstate(productId: string, options?: RequestOptions): Call<ProductDetail> {
     return this.client.call("POST", `/admin/products/${pathPart(productId)}/reinstate`, {}, options);
+  }
+
+  /**
+   * Dismiss the open reports of a product
+   *
+   * The product stays as it is. Users can report it again.
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  dismissReports(productId: string, options?: RequestOptions): Call<{
+    id: string;
+    openReports: 0;
+  }> {
+    return this.client.call("POST", `/admin/products/${pathPart(productId)}/dismiss-reports`, {}, options);
   }
 
   /**

@@ -404,6 +404,12 @@ export interface StatusChange {
   at: string;
 }
 
+export interface ReportProduct {
+  reasonCode: Open<"malicious" | "illegal" | "infringing" | "misleading" | "spam" | "other">;
+  /** What moderators should know; required with `other` */
+  comment?: string;
+}
+
 export interface ImportResult {
   dryRun: boolean;
   created: number;
@@ -2276,6 +2282,18 @@ export interface ModeratedProduct {
     products: Record<string, number>;
   };
   moderation: Moderation | null;
+  /** Open reports: the oldest 20 */
+  reports: ({
+    reporter: {
+      id: string;
+      name: string;
+    };
+    reasonCode: Open<"malicious" | "illegal" | "infringing" | "misleading" | "spam" | "other">;
+    comment: string | null;
+    /** ISO 8601, UTC, milliseconds */
+    createdAt: string;
+  })[];
+  openReports: number;
   /** The last ten changes, newest first */
   history: StatusChange[];
   /** ISO 8601, UTC, milliseconds */

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { endpoint, json, listOf, one } from "../core/endpoint.ts";
-import { Amount, Currency, filter, paging, Timestamp } from "../core/envelope.ts";
+import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
+import { Amount, Currency, filter, paging, queryFlag, Timestamp } from "../core/envelope.ts";
 import { visibleText } from "../core/visible-text.ts";
 import { Moderation, productStatuses, StatusChange, suspensionReasons } from "./lifecycle.ts";
 import { ProductDetail, productTypes } from "./products.ts";
@@ -25,6 +25,17 @@ export const ModeratedProduct = z
       products: z.record(z.string(), z.int()).describe("Their number in each status"),
     }),
     moderation: Moderation.nullable(),
+    reports: z
+      .array(
+        z.object({
+          reporter: z.object({ id: z.string(), name: z.string() }),
+          reasonCode: z.enum(suspensionReasons),
+          comment: z.string().nullable(),
+          createdAt: Timestamp,
+        }),
+      )
+      .describe("Open reports: the oldest 20"),
+    openReports: z.int(),
     history: z.array(StatusChange).describe("The last ten changes, newest first"),
     createdAt: Timestamp,
     updatedAt: Timestamp,
@@ -45,6 +56,14 @@ export const SuspendProduct = z
   })
   .meta({ id: "SuspendProduct" });
 
+export const ReportProduct = z
+  .strictObject({
+    reasonCode: z.enum(suspensionReasons),
+    comment: reason.optional().describe("What moderators should know; required with `other`"),
+  })
+  .meta({ id: "ReportProduct" });
+
+export type ReportProduct = z.output<typeof ReportProduct>;
 export type ModeratedProduct = z.input<typeof ModeratedProduct>;
 export type RejectProduct = z.output<typeof RejectProduct>;
 export type SuspendProduct = z.output<typeof SuspendProduct>;
@@ -66,6 +85,7 @@ export const list = endpoint({
     author: z.string().max(100).optional().describe("The id of the seller"),
     search: z.string().trim().min(1).max(120).optional().describe("A part of a title, or a product's id"),
     order: z.enum(["newest", "oldest"]).default("newest").describe("By statusSince"),
+    reported: queryFlag.describe("Only products with open reports"),
   }),
   response: listOf(ModeratedProduct),
 });
@@ -102,7 +122,7 @@ export const suspend = endpoint({
   path: "/admin/products/:productId/suspend",
   summary: "Suspend a product with a reason; the seller gets an email",
   description:
-    "Buyers keep access, unless the reason is malicious or illegal: then they can neither run nor read it.",
+    "Open reports of it are resolved. Buyers keep access, unless the reason is malicious or illegal: then they can neither run nor read it.",
   request: json(SuspendProduct, { reasonCode: "infringing", reason: "The text is another seller's." }),
 });
 
@@ -111,4 +131,29 @@ export const reinstate = endpoint({
   name: "admin.products.reinstate",
   path: "/admin/products/:productId/reinstate",
   summary: "End a suspension: the product is unpublished, and its seller can publish it again",
+});
+
+export const report = endpoint({
+  name: "products.report",
+  method: "POST",
+  path: "/products/:productId/report",
+  summary: "Report a product to the moderators",
+  description: "Once until they have decided. The seller does not see who reported it.",
+  access: { who: "member", permission: "purchases:write" },
+  params,
+  request: json(ReportProduct, { reasonCode: "infringing", comment: "The text is from my book." }),
+  response: created(z.object({ id: z.string(), reported: z.literal(true) })),
+  errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
+});
+
+export const dismissReports = endpoint({
+  name: "admin.products.dismissReports",
+  method: "POST",
+  path: "/admin/products/:productId/dismiss-reports",
+  summary: "Dismiss the open reports of a product",
+  description: "The product stays as it is. Users can report it again.",
+  access,
+  params,
+  response: one(z.object({ id: z.string(), openReports: z.literal(0) })),
+  errors: ["PRODUCT_NOT_FOUND", "INVALID_STATE"],
 });

@@ -512,6 +512,7 @@ suite("after an account was closed", () => {
     "orders",
     "payment_customers",
     "payouts",
+    "product_reports",
     "products",
     "provider_keys",
     "receipt_counters",

@@ -32,13 +32,18 @@ export interface ModeratedFilter extends Paging {
   id?: string | undefined;
   search?: string | undefined;
   order: "newest" | "oldest";
+  reported: boolean;
 }
 
 /** Escapes `%` and `_`. */
 const likePattern = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 
-function matchingProducts(db: Queries, { status, authorId, id, search }: ModeratedFilter) {
+function matchingProducts(db: Queries, { status, authorId, id, search, reported }: ModeratedFilter) {
   let found = db.selectFrom("products as p");
+  if (reported)
+    found = found.where("p.id", "in", (reports) =>
+      reports.selectFrom("productReports").select("productId").where("resolvedAt", "is", null),
+    );
   if (status) found = found.where("p.status", "=", status);
   if (authorId) found = found.where("p.authorId", "=", authorId);
   if (id) found = found.where("p.id", "=", id);

@@ -1,4 +1,4 @@
-import type { ModeratedProduct, ProductStatus, StatusChange, SuspendProduct } from "@stoa/contract";
+import type { ModeratedProduct, ProductStatus, SuspendProduct } from "@stoa/contract";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, SessionCaller } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
@@ -10,6 +10,7 @@ import { moderationOf } from "./detail.ts";
 import { moveActions, toMove } from "./history.ts";
 import { listLastMoves, listModerated, type ModeratedRow } from "./moderation-queries.ts";
 import { moveProduct } from "./moves.ts";
+import { listOpenReports, type OpenReport } from "./report-queries.ts";
 
 type Facts = Pick<RequestInfo, "ifMatch" | "source">;
 
@@ -25,12 +26,14 @@ export function suspendProduct(
 }
 
 const SHOWN_MOVES = 10;
+const SHOWN_REPORTS = 20;
 
 interface ModerationQuery extends Paging {
   status?: ProductStatus | undefined;
   author?: string | undefined;
   search?: string | undefined;
   order: "newest" | "oldest";
+  reported: boolean;
 }
 
 export async function listForModerators(
@@ -43,14 +46,31 @@ export async function listForModerators(
   const { items, ...rest } = await listModerated(ctx.db, { ...query, id, authorId });
   const products = items.map((row) => ({ productId: toId("prod", row.id), authorId: row.authorId }));
   const moves = await listLastMoves(ctx.db, products, { deeds: moveActions, most: SHOWN_MOVES });
-  const ofProduct = Map.groupBy(moves, ({ productId }) => productId);
+  const movesByProduct = Map.groupBy(moves, ({ productId }) => productId);
+  const ids = items.map(({ id }) => id);
+  const reports = await listOpenReports(ctx.db, ids, SHOWN_REPORTS);
+  const reportsByProduct = Map.groupBy(reports, ({ productId }) => productId);
   return {
     ...rest,
-    items: items.map((row) => toModerated(row, (ofProduct.get(toId("prod", row.id)) ?? []).map(toMove))),
+    items: items.map((row) => ({
+      ...toModerated(row),
+      ...toReports(reportsByProduct.get(row.id) ?? []),
+      history: (movesByProduct.get(toId("prod", row.id)) ?? []).map(toMove),
+    })),
   };
 }
 
-const toModerated = (row: ModeratedRow, history: StatusChange[]): ModeratedProduct => ({
+const toReports = (reports: OpenReport[]): Pick<ModeratedProduct, "reports" | "openReports"> => ({
+  reports: reports.map(({ reporterId, reporterName, reasonCode, comment, createdAt }) => ({
+    reporter: { id: toUserId(reporterId), name: reporterName },
+    reasonCode,
+    comment,
+    createdAt: createdAt.toISOString(),
+  })),
+  openReports: reports[0]?.openReports ?? 0,
+});
+
+const toModerated = (row: ModeratedRow): Omit<ModeratedProduct, "history" | "reports" | "openReports"> => ({
   id: toId("prod", row.id),
   title: row.title,
   type: row.type,
@@ -69,7 +89,6 @@ const toModerated = (row: ModeratedRow, history: StatusChange[]): ModeratedProdu
     products: row.sellerProducts,
   },
   moderation: moderationOf(row),
-  history,
   createdAt: row.createdAt.toISOString(),
   updatedAt: row.updatedAt.toISOString(),
   firstPublishedAt: row.firstPublishedAt?.toISOString() ?? null,

@@ -18,6 +18,7 @@ import { isModerated, type Move, type MoveName, moves } from "./lifecycle.ts";
 import { type ModerationReason, renderModerationEmail } from "./moderation-email.ts";
 import { authorizeChange, detailAfterChange, type LockedProduct, lockProductForChange } from "./ownership.ts";
 import { lockProductsOf, type ModerationDecision, writeMove } from "./queries.ts";
+import { resolveReports } from "./report-queries.ts";
 import { parseVersion } from "./semantic-version.ts";
 
 interface MoveOptions extends Partial<ModerationReason> {
@@ -99,6 +100,7 @@ async function move(
   const after = { ...productAfterMove(ctx, product, name), ...decisionAfterMove(ctx, name, said) };
   await writeMove(tx, after, renderCard(after));
   await updateListing(tx, after);
+  if (name === "suspend") await resolveReports(tx, product.id, ctx.now());
   await publishMoveEvent(ctx, tx, product, moves[name]);
   await emailAuthor(ctx, tx, product, name, said);
   await recordAudit(ctx, tx, {

@@ -6,6 +6,7 @@ import { listHistory } from "./history.ts";
 import { listForModerators, suspendProduct } from "./moderation.ts";
 import { deleteProduct, moveProduct, resumeMove } from "./moves.ts";
 import { changeProduct, createProduct, toDraftResponse } from "./products.ts";
+import { dismissReports, reportProduct, toDismissedResponse, toReportResponse } from "./reports.ts";
 import { listProductVersions, readVersion } from "./versions.ts";
 
 export const productRoutes = [
@@ -16,6 +17,16 @@ export const productRoutes = [
   ),
   route(api.products.similar, (ctx, caller, { params, query }) =>
     listSimilarProducts(ctx, caller, params.productId, query),
+  ),
+  resumableRoute(
+    api.products.report,
+    (ctx, caller, { params, body }) => reportProduct(ctx, caller, params.productId, body),
+    async (_ctx, _caller, productId) => toReportResponse(productId),
+  ),
+  resumableRoute(
+    api.admin.products.dismissReports,
+    (ctx, caller, { params }, { source }) => dismissReports(ctx, { caller, source }, params.productId),
+    async (_ctx, _caller, productId) => toDismissedResponse(productId),
   ),
   resumableRoute(
     api.products.create,

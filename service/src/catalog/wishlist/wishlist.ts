@@ -32,8 +32,9 @@ export async function addToWishlist(ctx: Context, { userId }: Member, productId:
 
 export async function removeFromWishlist(ctx: Context, { userId }: Member, productId: string) {
   const id = toUuid("prod", productId);
-  if (!id) throw new ApiError("PRODUCT_NOT_FOUND");
-  await removeWish(ctx.db, userId, id);
+  const wasListed = id !== null && (await removeWish(ctx.db, userId, id));
+  if (!wasListed && !(await findProductForSale(ctx, productId))?.isOnSale)
+    throw new ApiError("PRODUCT_NOT_FOUND");
   return { productId, removed: true as const };
 }
 

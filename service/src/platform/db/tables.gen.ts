@@ -516,6 +516,15 @@ export interface ProductDailyViews {
   views: ColumnType<number, bigint | number, bigint | number>;
 }
 
+export interface ProductReports {
+  comment: string | null;
+  createdAt: Timestamp;
+  productId: string;
+  reasonCode: string;
+  reporterId: string;
+  resolvedAt: Timestamp | null;
+}
+
 export interface Products {
   authorId: string;
   card: string;
@@ -1081,6 +1090,7 @@ export interface DB {
   paymentMethods: PaymentMethods;
   payouts: Payouts;
   productDailyViews: ProductDailyViews;
+  productReports: ProductReports;
   products: Products;
   productStats: ProductStats;
   productVersions: ProductVersions;

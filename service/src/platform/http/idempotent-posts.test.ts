@@ -170,6 +170,15 @@ const requests = {
     const { productId, reviewId } = await hasReview();
     return posts(seller, `/products/${productId}/reviews/${reviewId}/report`, { reason: "Spam." });
   },
+  "products.report": async () =>
+    posts(await market.createUser(), `/products/${await createProduct(seller)}/report`, {
+      reasonCode: "spam",
+    }),
+  "admin.products.dismissReports": async () => {
+    const productId = await createProduct(seller);
+    await (await market.createUser()).post(`/v1/products/${productId}/report`, { reasonCode: "spam" });
+    return posts(await hasAdmin(), `/admin/products/${productId}/dismiss-reports`);
+  },
   "purchases.create": async () => {
     const productId = await createProduct(seller);
     return posts(await market.createUser(), "/purchases", { productId });
@@ -328,6 +337,7 @@ const NOT_COMPARED: Record<string, string> = {
   search_words: "the first use of a word writes it, for all of them",
   blobs: "the first of equal bytes are kept, for all of them",
   product_views: "views are noted in memory and written twice a second",
+  request_logs: "requests are noted in memory and written each second",
   view_salts: "as views",
   product_daily_views: "as views",
   author_daily_views: "as views",

@@ -448,10 +448,14 @@ suite("objects of one seller", () => {
   /** Public parts of a published product. */
   const everybodys = [
     "products.get",
+    "products.similar",
+    "products.report",
     "products.versions.list",
     "reviews.list",
     "reviews.get",
     "reviews.report",
+    "wishlist.add",
+    "wishlist.remove",
   ];
 
   /** A user without the product sees it and cannot review it. */
@@ -486,7 +490,7 @@ suite("objects of one seller", () => {
       secondFactor: true,
     });
     const private_ = withParameters.filter(
-      ({ path }) => !/^\/(products|refunds|admin|ai\/workflows)\//.test(path),
+      ({ path }) => !/^\/(products|wishlist|refunds|admin|ai\/workflows)\//.test(path),
     );
     for (const endpoint of private_) {
       for (const path of pathsOf(endpoint))
