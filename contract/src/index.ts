@@ -384,7 +384,7 @@ export {
 } from "./catalog/products.ts";
 export type { CreateReview, ModeratedReview, Review, UpdateReview } from "./catalog/reviews.ts";
 export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./catalog/versions.ts";
-export { MAX_WISHES } from "./catalog/wishlist.ts";
+export { MAX_WISHLIST_ENTRIES } from "./catalog/wishlist.ts";
 export type { ProductAnalytics, RevenueAnalytics, RevenueGroup } from "./commerce/analytics.ts";
 export type { CustomerAnalytics } from "./commerce/analytics-customers.ts";
 export type { CreateDiscountCode, DiscountCode, UpdateDiscountCode } from "./commerce/discounts.ts";

@@ -424,7 +424,7 @@ export class WishlistResource extends Resource {
   /**
    * Remove a product from your wishlist
    *
-   * Succeeds too if the product is not on it.
+   * Succeeds too if the product is on sale and not on the list.
    *
    * Needs the permission `purchases:write`.
    */

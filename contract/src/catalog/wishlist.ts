@@ -3,7 +3,7 @@ import { endpoint, listOf, one } from "../core/endpoint.ts";
 import { paging, Timestamp } from "../core/envelope.ts";
 import { ProductCard } from "./products.ts";
 
-export const MAX_WISHES = 1_000;
+export const MAX_WISHLIST_ENTRIES = 1_000;
 
 export const WishlistEntry = z
   .object({ addedAt: Timestamp, product: ProductCard })
@@ -32,7 +32,7 @@ export const add = endpoint({
   method: "PUT",
   path: "/wishlist/:productId",
   summary: "Add a product to your wishlist",
-  description: `A product that is on it already stays where it is. A wishlist has at most ${MAX_WISHES} products.`,
+  description: `A product that is on it already stays where it is. A wishlist has at most ${MAX_WISHLIST_ENTRIES} products.`,
   access: writes,
   params,
   response: one(z.object({ productId: z.string(), addedAt: Timestamp })),
@@ -45,7 +45,7 @@ export const remove = endpoint({
   method: "DELETE",
   path: "/wishlist/:productId",
   summary: "Remove a product from your wishlist",
-  description: "Succeeds too if the product is not on it.",
+  description: "Succeeds too if the product is on sale and not on the list.",
   access: writes,
   params,
   response: one(z.object({ productId: z.string(), removed: z.literal(true) })),

@@ -5,30 +5,37 @@ import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/p
 import type { CardRow } from "../search/list-queries.ts";
 
 /** When the product was added; null: the list is full. Two additions at once count together. */
-export async function addWish(
+export async function addEntry(
   tx: Tx,
-  wish: { userId: string; productId: string; addedAt: Date },
+  entry: { userId: string; productId: string; addedAt: Date },
   max: number,
 ): Promise<Date | null> {
-  await sql`select from users where id = ${wish.userId} for no key update`.execute(tx);
+  await sql`select from users where id = ${entry.userId} for no key update`.execute(tx);
   const { rows } = await sql<{ addedAt: Date | null; isFull: boolean }>`
-    select max(added_at) filter (where product_id = ${wish.productId}) as "addedAt", count(*) >= ${max} as "isFull"
-      from wishlist_entries where user_id = ${wish.userId}`.execute(tx);
+    select max(added_at) filter (where product_id = ${entry.productId}) as "addedAt", count(*) >= ${max} as "isFull"
+      from wishlist_entries where user_id = ${entry.userId}`.execute(tx);
   const { addedAt, isFull } = firstOf(rows);
   if (addedAt || isFull) return addedAt;
-  await tx.insertInto("wishlistEntries").values(wish).execute();
-  return wish.addedAt;
+  await tx.insertInto("wishlistEntries").values(entry).execute();
+  return entry.addedAt;
 }
 
-export const removeWish = (db: Queries, userId: string, productId: string) =>
-  db.deleteFrom("wishlistEntries").where("userId", "=", userId).where("productId", "=", productId).execute();
+/** Returns whether it was on the list. */
+export async function removeEntry(db: Queries, userId: string, productId: string): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom("wishlistEntries")
+    .where("userId", "=", userId)
+    .where("productId", "=", productId)
+    .executeTakeFirst();
+  return numDeletedRows > 0n;
+}
 
-export const deleteWishes = (tx: Tx, userId: string) =>
+export const deleteEntries = (tx: Tx, userId: string) =>
   tx.deleteFrom("wishlistEntries").where("userId", "=", userId).execute();
 
-export type WishRow = CardRow & { addedAt: Date };
+export type EntryRow = CardRow & { addedAt: Date };
 
-export async function listWishes(db: Queries, userId: string, paging: Paging): Promise<Page<WishRow>> {
+export async function listEntries(db: Queries, userId: string, paging: Paging): Promise<Page<EntryRow>> {
   const onSale = () =>
     db
       .selectFrom("wishlistEntries as w")
@@ -43,7 +50,7 @@ export async function listWishes(db: Queries, userId: string, paging: Paging): P
     .orderBy("w.productId", "desc")
     .limit(paging.limit)
     .offset(offsetOf(paging))
-    .$castTo<WishRow>()
+    .$castTo<EntryRow>()
     .execute();
   return { items, ...(await countRows(db, onSale().select("w.productId"))) };
 }

@@ -1,4 +1,4 @@
-import { MAX_WISHES } from "@stoa/contract";
+import { MAX_WISHLIST_ENTRIES } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { requireUuid, toId, toUuid } from "../../core/ids.ts";
@@ -7,10 +7,10 @@ import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { RawJson } from "../../platform/http/route.ts";
 import { findProductForSale } from "../products/product-lookup.ts";
 import { insertCounters } from "../search/card.ts";
-import { addWish, deleteWishes, listWishes, removeWish } from "./queries.ts";
+import { addEntry, deleteEntries, listEntries, removeEntry } from "./queries.ts";
 
 export async function listWishlist(ctx: Context, { userId }: Member, paging: Paging) {
-  const page = await listWishes(ctx.db, userId, paging);
+  const page = await listEntries(ctx.db, userId, paging);
   return mapPage(page, ({ addedAt, ...row }) => {
     const product = insertCounters(row.card, row, ctx.links.origin());
     return new RawJson(`{"addedAt":"${addedAt.toISOString()}","product":${product}}`);
@@ -20,22 +20,22 @@ export async function listWishlist(ctx: Context, { userId }: Member, paging: Pag
 export async function addToWishlist(ctx: Context, { userId }: Member, productId: string) {
   const product = await findProductForSale(ctx, productId);
   if (!product?.isOnSale) throw new ApiError("PRODUCT_NOT_FOUND");
-  const wish = { userId, productId: requireUuid("prod", productId), addedAt: ctx.now() };
-  const addedAt = await ctx.db.transaction().execute((tx) => addWish(tx, wish, MAX_WISHES));
+  const entry = { userId, productId: requireUuid("prod", productId), addedAt: ctx.now() };
+  const addedAt = await ctx.db.transaction().execute((tx) => addEntry(tx, entry, MAX_WISHLIST_ENTRIES));
   if (!addedAt)
     throw ruleViolation(
       "productId",
-      `is too many: a wishlist has at most ${MAX_WISHES} products. Remove some first`,
+      `is too many: a wishlist has at most ${MAX_WISHLIST_ENTRIES} products. Remove some first`,
     );
-  return { productId: toId("prod", wish.productId), addedAt: addedAt.toISOString() };
+  return { productId: toId("prod", entry.productId), addedAt: addedAt.toISOString() };
 }
 
 export async function removeFromWishlist(ctx: Context, { userId }: Member, productId: string) {
   const id = toUuid("prod", productId);
-  const wasListed = id !== null && (await removeWish(ctx.db, userId, id));
+  const wasListed = id !== null && (await removeEntry(ctx.db, userId, id));
   if (!wasListed && !(await findProductForSale(ctx, productId))?.isOnSale)
     throw new ApiError("PRODUCT_NOT_FOUND");
   return { productId, removed: true as const };
 }
 
-export const deleteWishlist = (tx: Tx, userId: string) => deleteWishes(tx, userId);
+export const deleteWishlist = (tx: Tx, userId: string) => deleteEntries(tx, userId);

@@ -227,6 +227,7 @@ suite("deny by default", () => {
       "GET /products/:productId",
       "GET /products/:productId/reviews",
       "GET /products/:productId/reviews/:reviewId",
+      "GET /products/:productId/similar",
       "GET /products/facets",
     ]);
   });
