@@ -37,15 +37,20 @@ export class Cli {
 
   /** The client of the chosen profile. Its calls end at Ctrl-C. */
   stoa(): Promise<Stoa> {
-    this.#stoa ??= this.#connect();
+    this.#stoa ??= this.#connect(this.signal);
     return this.#stoa;
   }
 
-  async #connect(): Promise<Stoa> {
+  /** A client whose calls go on after Ctrl-C, to cancel what the command began. */
+  stoaBeyondInterrupt(): Promise<Stoa> {
+    return this.#connect(new AbortController().signal);
+  }
+
+  async #connect(signal: AbortSignal): Promise<Stoa> {
     const settings = await this.settings();
     if (settings.apiKey === undefined && !settings.profile?.oauth)
       throw new LoginError(`You are not logged in to ${new URL(settings.baseUrl).origin}`);
-    return connect(settings.baseUrl, settings.apiKey ?? (() => this.#accessToken(settings)), this.signal);
+    return connect(settings.baseUrl, settings.apiKey ?? (() => this.#accessToken(settings)), signal);
   }
 
   async #accessToken({ profileName, baseUrl }: Settings): Promise<string> {

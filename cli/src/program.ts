@@ -35,6 +35,12 @@ const groups: Record<string, Record<string, CommandEntry>> = {
     purchases: { summary: "See what you bought", load: () => import("./commands/purchases.ts") },
     refund: { summary: "Ask for your money back", load: () => import("./commands/refund.ts") },
     reviews: { summary: "Read and write reviews", load: () => import("./commands/reviews.ts") },
+    run: { summary: "Run a prompt", load: () => import("./commands/run.ts") },
+    workflows: {
+      summary: "Run workflows, approve their steps and follow them",
+      load: () => import("./commands/workflows.ts"),
+    },
+    executions: { summary: "See what ran", load: () => import("./commands/executions.ts") },
     keys: { summary: "Store the provider keys that runs use", load: () => import("./commands/keys.ts") },
   },
   Selling: {
