@@ -4,7 +4,7 @@ import { example } from "../command.ts";
 import { time } from "../format.ts";
 import type { Column } from "../output.ts";
 import { listCommand, objectCommand } from "../resource.ts";
-import { describeCost } from "../run/usage-line.ts";
+import { describeCost } from "../run/cost.ts";
 
 interface ListOptions {
   status?: string;

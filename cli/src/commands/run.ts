@@ -4,9 +4,9 @@ import type { Cli } from "../cli.ts";
 import { action, example, wholeNumber } from "../command.ts";
 import { CommandError, UsageError } from "../errors.ts";
 import { withoutControls } from "../output.ts";
+import { describeUsage, dollars } from "../run/cost.ts";
 import { findKeyFor, SANDBOX, toSandboxError } from "../run/provider-keys.ts";
 import { findRunnableProduct } from "../run/runnable-product.ts";
-import { describeUsage } from "../run/usage-line.ts";
 import { readVariables, type VariableOptions, variableOptions } from "../run/variables.ts";
 
 interface RunOptions extends VariableOptions {
@@ -43,12 +43,6 @@ export default function define(command: Command): void {
     'stoa run prod_… --var topic="the sea"',
     "stoa run haiku --var-file topic=topic.txt --key sandbox > haiku.txt",
   );
-}
-
-function dollars(text: string): number {
-  const number = Number(text);
-  if (!(number > 0)) throw new UsageError(`${JSON.stringify(text)} is no amount of USD`, "Such as 0.05.");
-  return number;
 }
 
 async function run(cli: Cli, options: RunOptions, text: string): Promise<void> {
