@@ -27,8 +27,8 @@ export type PromptEvent =
 
 interface StepChange {
   stepId: string;
-  /** Index of a map's item; null: the step itself. */
-  index: number | null;
+  /** Of a map's item; not set: the step itself. */
+  index?: number;
   type: string;
   status: string;
   attempt: number;

@@ -3,7 +3,7 @@ import type { Cli } from "../cli.ts";
 import { CommandError } from "../errors.ts";
 import { withoutControls } from "../output.ts";
 import { confirm, isInteractive } from "../prompts.ts";
-import { StepBoard, type StepChange } from "./step-board.ts";
+import { isItemChange, StepBoard, type StepChange } from "./step-board.ts";
 
 export type Decision = "approve" | "reject";
 
@@ -52,10 +52,7 @@ async function readUntilEnd(
   for await (const event of events as AsyncIterable<RunEvent>) {
     if (/^execution\.(completed|failed|canceled)$/.test(event.type)) return event;
     if (!event.type.startsWith("step.")) continue;
-    board.apply(event.data);
-    if (event.data.index !== null) continue;
-    if (event.type === "step.completed") await showResult(board, options, event.data.stepId);
-    if (event.type === "step.waiting") await decideIfAsked(board, options, event.data.stepId);
+    await showChange(board, options, event);
   }
   throw new CommandError(
     "The connection to the run was lost",
@@ -63,9 +60,12 @@ async function readUntilEnd(
   );
 }
 
-async function showResult(board: StepBoard, { stoa, executionId }: FollowOptions, id: string): Promise<void> {
-  const step = await findStep(stoa, executionId, id);
-  if (step?.status === "completed") board.complete(step);
+async function showChange(board: StepBoard, options: FollowOptions, { type, data }: RunEvent): Promise<void> {
+  const isDone = type === "step.completed" && !isItemChange(data);
+  const step = isDone ? await findStep(options.stoa, options.executionId, data.stepId) : undefined;
+  if (step?.status === "completed") return board.complete(step);
+  board.apply(data);
+  if (type === "step.waiting" && !isItemChange(data)) await decideIfAsked(board, options, data.stepId);
 }
 
 async function findStep(stoa: Stoa, executionId: string, id: string): Promise<WorkflowStep | undefined> {

@@ -6,8 +6,8 @@ import { describeCost } from "../run/cost.ts";
 /** What an event says about a step, or an item of a map. */
 export interface StepChange {
   stepId: string;
-  /** null: the step itself. */
-  index: number | null;
+  /** Of a map's item; not set: the step itself. */
+  index?: number;
   status: string;
   attempt: number;
   items?: number;
@@ -33,6 +33,8 @@ const OTHER = { mark: "–", style: "dim" as Style };
 const ENDED: ReadonlySet<string> = new Set(["completed", "skipped", "failed", "canceled"]);
 const MAX_OUTPUT = 60;
 
+export const isItemChange = ({ index }: StepChange): boolean => index !== undefined;
+
 /** One line a step on standard error: redrawn in a terminal, else one more at each change. */
 export class StepBoard {
   readonly #output: Cli["output"];
@@ -46,7 +48,8 @@ export class StepBoard {
 
   apply(change: StepChange): void {
     const line = this.#lineOf(change.stepId);
-    if (change.index !== null) {
+    const isItem = isItemChange(change);
+    if (isItem) {
       if (ENDED.has(change.status)) line.itemsEnded++;
     } else {
       line.status = change.status;
@@ -54,16 +57,15 @@ export class StepBoard {
       line.items = change.items ?? line.items;
       if (change.error) line.facts = `${change.error.message} (${change.error.code})`;
     }
-    this.#show(change.stepId, line, change.index === null);
+    this.#show(change.stepId, line, !isItem);
   }
 
   /** Adds cost and output of a step that ended. */
   complete({ stepId, usage, output }: WorkflowStep): void {
     const line = this.#lineOf(stepId);
     const cost = usage && (usage.costKnown ? describeCost(usage.estimatedCost) : "cost unknown");
-    const text = typeof output === "string" ? output : JSON.stringify(output);
     line.status = "completed";
-    line.facts = [cost, output === null ? null : shorten(text)].filter((fact) => fact !== null).join(", ");
+    line.facts = [cost, output === null ? null : shorten(output)].filter((fact) => fact !== null).join(", ");
     this.#show(stepId, line, true);
   }
 
@@ -103,7 +105,8 @@ export class StepBoard {
   }
 }
 
-function shorten(text: string): string {
-  const line = text.replace(/\s+/g, " ").trim();
-  return JSON.stringify(line.length > MAX_OUTPUT ? `${line.slice(0, MAX_OUTPUT)}…` : line);
+function shorten(output: unknown): string {
+  const line =
+    (typeof output === "string" ? output.replace(/\s+/g, " ").trim() : JSON.stringify(output)) ?? "";
+  return line.length > MAX_OUTPUT ? `${line.slice(0, MAX_OUTPUT)}…` : line;
 }
