@@ -63,6 +63,10 @@ const groups: Record<string, Record<string, CommandEntry>> = {
       load: () => import("./commands/listen.ts"),
     },
     events: { summary: "Read and resend events", load: () => import("./commands/events.ts") },
+    trigger: {
+      summary: "Make an event happen in a test environment",
+      load: () => import("./commands/trigger.ts"),
+    },
     logs: { summary: "Follow the deliveries of your webhooks", load: () => import("./commands/logs.ts") },
   },
   "Everything else": {
