@@ -67,7 +67,7 @@ const groups: Record<string, Record<string, CommandEntry>> = {
       summary: "Make an event happen in a test environment",
       load: () => import("./commands/trigger.ts"),
     },
-    logs: { summary: "Follow the deliveries of your webhooks", load: () => import("./commands/logs.ts") },
+    logs: { summary: "Follow your requests and deliveries", load: () => import("./commands/logs.ts") },
   },
   "Everything else": {
     account: { summary: "See the limits of your plan", load: () => import("./commands/account.ts") },

@@ -35,7 +35,26 @@ test("stoa events list, get, tail: what is stored and what happens", async () =>
 });
 
 suite("stoa logs", () => {
-  test("--follow: each attempt of each delivery once, as it happens", async () => {
+  test("requests: those of the past that fit, then each as it happens, once", async () => {
+    const caller = await market.createUser();
+    const env = { STOA_API_KEY: caller.key };
+    const listed = async () => (await caller.get("/v1/request-logs")).body.data.length;
+    await caller.get("/v1/account");
+    await caller.get("/v1/products/prod_0");
+    await becomes(listed, (count) => count === 2);
+    const logs = stoa.start(["logs", "--follow", "--interval", "0.05", "--limit", "1"], { env });
+    await until("the newest", () => logs.output.stdout.includes("\n"));
+    await caller.get("/v1/events");
+    await until("the next", () => logs.output.stdout.split("\n").length === 3);
+    logs.child.kill("SIGINT");
+    const lines = (await logs.ended).stdout.trimEnd().split("\n");
+    assert.match(lines[0]!, /\tGET\t\/v1\/products\/prod_0\t404 PRODUCT_NOT_FOUND\t\d+ ms\t/);
+    assert.match(lines[1]!, /\tGET\t\/v1\/events\t200\t/);
+    const errors = await stoa.run(["logs", "--status", "4xx", "--json", "--fields", "path"], { env });
+    assert.equal(errors.stdout, '{"path":"/v1/products/prod_0"}\n');
+  });
+
+  test("--deliveries --follow: each attempt of each delivery once, as it happens", async () => {
     const receiver = await startEventReceiver();
     const created = await owner.post("/v1/webhooks", { url: `http://${receiver.address}/` });
     const { id } = created.body.data;
@@ -43,7 +62,7 @@ suite("stoa logs", () => {
     await owner.post(`/v1/webhooks/${id}/test`);
     const attempts = async () => (await owner.get(`/v1/webhooks/${id}/deliveries`)).body.data;
     const [delivery] = await becomes(attempts, ([one]) => one.attempt === 1);
-    const logs = stoa.start(["logs", "--follow", "--interval", "0.05"]);
+    const logs = stoa.start(["logs", "--deliveries", "--follow", "--interval", "0.05"]);
     await until("the failed attempt", () => logs.output.stdout.includes("\n"));
     receiver.status = 200;
     await owner.post(`/v1/deliveries/${delivery.id}/retry`);
