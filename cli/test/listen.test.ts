@@ -12,6 +12,7 @@ import {
   listenThroughDisconnects,
   publishEvents,
 } from "./listen-through-disconnects.ts";
+import { openTerminal, skipWithoutTerminal } from "./pseudo-terminal.ts";
 import { type CommandLine, openCommandLine } from "./stoa.ts";
 
 let market: Market;
@@ -153,6 +154,17 @@ test("stoa listen without --forward-to: prints the events", () =>
     const { stdout } = await command.ended;
     assert.deepEqual(JSON.parse(stdout), { type: "test", "data.message": "Event 0" });
   }));
+
+test("stoa listen in a terminal: a line an event, until Ctrl-C", { skip: skipWithoutTerminal }, () =>
+  withReceiver(async ({ owner, stoa, receiver }) => {
+    const terminal = openTerminal(stoa, ["listen", "--forward-to", receiver.address]);
+    await terminal.sees("Waiting for events");
+    await publish(owner, 1);
+    await terminal.sees(/^\d\d:\d\d:\d\d {2}test {2}evt_\w+ {2}→ 200 {2}\d+ ms$/m);
+    terminal.type("\u0003");
+    assert.equal(await terminal.ended, 130);
+  }),
+);
 
 test("stoa listen through 5 disconnects, a restart of the service and kill -9: all 200 events, in order", async () => {
   assertInOrder(await listenThroughDisconnects({ events: 200, disconnects: 5 }));

@@ -7,6 +7,7 @@ import { type Client, type Market, openMarket } from "@stoa/service/test/market.
 import { type ProviderServer, startProviderServer } from "@stoa/service/test/provider-server.ts";
 import { createProviderKey, newestRun, providersAt } from "@stoa/service/test/runs.ts";
 import { becomes, until } from "@stoa/service/test/until.ts";
+import { openTerminal, skipWithoutTerminal } from "./pseudo-terminal.ts";
 import { type CommandLine, openCommandLine } from "./stoa.ts";
 
 let market: Market;
@@ -136,4 +137,16 @@ test("stoa executions list and get: what ran", async () => {
   ]);
   assert.equal(list.stdout, `${id}\tcompleted\n`);
   assert.match(get.stdout, /variables +\{"topic":"the moon"/);
+});
+
+test("stoa run in a terminal: asks for the variables, with their defaults", {
+  skip: skipWithoutTerminal,
+}, async () => {
+  const terminal = openTerminal(stoa, ["run", haiku, "--key", "sandbox", "--model", "sandbox-echo"]);
+  await terminal.sees("topic (required)");
+  terminal.type("rain\r");
+  await terminal.sees("language (optional)");
+  terminal.type("\r");
+  assert.equal(await terminal.ended, 0, terminal.screen());
+  assert.match(terminal.screen(), /Write a haiku about rain in English\.\nsandbox sandbox-echo · /);
 });

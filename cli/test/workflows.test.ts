@@ -6,6 +6,7 @@ import { type Client, type Market, openMarket } from "@stoa/service/test/market.
 import { newestRun } from "@stoa/service/test/runs.ts";
 import { becomes, until } from "@stoa/service/test/until.ts";
 import { createWorkflow, echoStep, startWorker, transformStep } from "@stoa/service/test/workflows.ts";
+import { openTerminal, skipWithoutTerminal } from "./pseudo-terminal.ts";
 import { type CommandLine, openCommandLine } from "./stoa.ts";
 
 let market: Market;
@@ -165,4 +166,20 @@ suite("stoa workflows run", () => {
     const { id: executionId } = await untilStatus("canceled");
     assert.match(stderr, new RegExp(`Canceled: ${executionId}\n$`));
   });
+});
+
+test("stoa workflows run in a terminal: asks for approvals; Ctrl-C at the question cancels the run", {
+  skip: skipWithoutTerminal,
+}, async () => {
+  const id = await createApproval("Asked");
+  const approved = openTerminal(stoa, ["workflows", "run", id]);
+  await approved.sees("Shall it go out?");
+  approved.type("y");
+  assert.equal(await approved.ended, 0, approved.screen());
+  assert.match(approved.screen(), /✓ answer {2}completed.*\n(.*\n)*true\n/);
+  const left = openTerminal(stoa, ["workflows", "run", id]);
+  await left.sees("Shall it go out?");
+  left.type("\u0003");
+  assert.equal(await left.ended, 130, left.screen());
+  await untilStatus("canceled");
 });

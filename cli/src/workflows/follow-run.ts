@@ -77,12 +77,19 @@ async function findStep(stoa: Stoa, executionId: string, id: string): Promise<Wo
 async function decideIfAsked(board: StepBoard, options: FollowOptions, id: string): Promise<void> {
   const { stoa, executionId, decision } = options;
   const step = await findStep(stoa, executionId, id);
-  // The event may be old, and the step may wait for a time.
-  if (step?.type !== "approval" || step.status !== "waiting") return;
+  // The event may be old, or the step may wait for a time.
+  if (!step || !isUndecided(step)) return;
   board.release();
   const answer = decision ?? (await askForDecision(executionId, step));
-  await decide(stoa, executionId, id, answer);
+  await decide(stoa, executionId, id, answer).catch((error) => {
+    // Another person was first.
+    if ((error as { code?: string }).code !== "INVALID_STATE") throw error;
+  });
 }
+
+/** A step that was decided still waits until a worker goes on with it. */
+const isUndecided = ({ type, status, decision }: WorkflowStep): boolean =>
+  type === "approval" && status === "waiting" && decision === null;
 
 async function askForDecision(executionId: string, { stepId, prompt }: WorkflowStep): Promise<Decision> {
   const question = withoutControls(prompt ?? `Approve ${stepId}?`);
@@ -98,7 +105,7 @@ export const decide = (stoa: Stoa, executionId: string, stepId: string, decision
 export async function findWaitingStep(stoa: Stoa, executionId: string): Promise<string> {
   const waiting: WorkflowStep[] = [];
   for await (const step of stoa.ai.executions.steps(executionId, { limit: MAX_PAGE }))
-    if (step.type === "approval" && step.status === "waiting") waiting.push(step);
+    if (isUndecided(step)) waiting.push(step);
   const [only, ...others] = waiting;
   if (!only) throw new CommandError(`No step of ${executionId} waits for an approval`);
   if (others.length === 0) return only.stepId;

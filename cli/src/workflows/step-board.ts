@@ -55,7 +55,7 @@ export class StepBoard {
       line.status = change.status;
       line.attempt = change.attempt;
       line.items = change.items ?? line.items;
-      if (change.error) line.facts = `${change.error.message} (${change.error.code})`;
+      line.facts = change.error ? `${change.error.message} (${change.error.code})` : "";
     }
     this.#show(change.stepId, line, !isItem);
   }
