@@ -400,7 +400,10 @@ test("guide cli: its shell blocks give the described results", async () => {
     /^prod_\w+\tEnglish Pronunciation Helper\t.*^\[sandbox\].*^ord_/ms,
   );
   assert.match(by("Publish from files"), /^prod_/m);
-  assert.match(by("Receive webhooks on this machine"), /^purchase\.completed$.*^evt_/ms);
+  assert.match(
+    by("Receive webhooks on this machine"),
+    /^purchase\.completed\t.*^type +product\.published$.*\tproduct\.published\tevt_/ms,
+  );
   assert.match(by("Sell"), /^net revenue/m);
   const [chosen, columns, raw] = by("Use it in scripts").split(/\n(?=prod_|\{)/);
   assert.deepEqual(Object.keys(JSON.parse(chosen!)[0]), ["id", "title"]);
