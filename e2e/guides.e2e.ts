@@ -405,9 +405,9 @@ test("guide cli: its shell blocks give the described results", async () => {
     /^purchase\.completed\t.*^type +product\.published$.*\tproduct\.published\tevt_/ms,
   );
   assert.match(by("Sell"), /^net revenue/m);
-  const [chosen, columns, raw] = by("Use it in scripts").split(/\n(?=prod_|\{)/);
+  const [, chosen, columns, raw] = /^(\[.*?^\])\n(prod_.*?)\n(\{.*)$/ms.exec(by("Use it in scripts"))!;
   assert.deepEqual(Object.keys(JSON.parse(chosen!)[0]), ["id", "title"]);
-  assert.match(columns!, /^prod_\w+\t\d/);
+  assert.match(columns!, /^prod_\w+\t\d[\d.]*\nprod_\w+\t\d[\d.]*$/);
   assert.equal(JSON.parse(raw!).data.length, 1);
   assert.match(by("When something does not work"), /^ok {3}account: /m);
   assert.equal(blocks.length, 7, "a shell block without an assertion");
