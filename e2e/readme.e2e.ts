@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { inFullRun } from "@stoa/service/test/full-size.ts";
 import { GOOD_KEY, startProviderServer } from "@stoa/service/test/provider-server.ts";
-import { installSdk } from "./sdk-package.ts";
+import { installSdk } from "./packages.ts";
 import { npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
 
 const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");

@@ -10,7 +10,7 @@ import { freePort } from "@stoa/service/test/free-port.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { until } from "@stoa/service/test/until.ts";
 import { deliverAll } from "@stoa/service/test/webhooks.ts";
-import { installSdk } from "./sdk-package.ts";
+import { installSdk } from "./packages.ts";
 import { temporaryFolder } from "./service-process.ts";
 
 let market: Market;

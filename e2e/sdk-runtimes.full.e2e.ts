@@ -10,7 +10,7 @@ import { until } from "@stoa/service/test/until.ts";
 import { startWebhookReceiver } from "@stoa/service/test/webhook-receiver.ts";
 import { openBrowser } from "./browser.ts";
 import { SHARED } from "./once.ts";
-import { installSdk } from "./sdk-package.ts";
+import { installSdk } from "./packages.ts";
 import { environmentWith, shell, temporaryFolder } from "./service-process.ts";
 
 const FOLDER = new URL("./runtimes/", import.meta.url).pathname;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { createProduct } from "@stoa/service/test/factories.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
-import { installSdk } from "./sdk-package.ts";
+import { installSdk } from "./packages.ts";
 import { shell, temporaryFolder } from "./service-process.ts";
 
 const GUIDE = new URL("../docs/guides/sdk.md", import.meta.url);

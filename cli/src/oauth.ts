@@ -2,7 +2,7 @@
  * The login in the browser: authorization code with PKCE and a redirect to this machine (RFC 8252, RFC 7636), for a client that registers
  * itself (RFC 7591).
  */
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import * as oauth from "oauth4webapi";
@@ -172,7 +172,7 @@ function toLogin(clientId: string, tokens: oauth.TokenEndpointResponse): OAuthLo
 
 /** Waits on this machine for the browser to come back. */
 async function startCallbackServer() {
-  const { promise, resolve } = Promise.withResolvers<URL>();
+  const returned = new EventEmitter();
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://127.0.0.1");
     const isAnswer = url.pathname === "/callback";
@@ -181,19 +181,20 @@ async function startCallbackServer() {
       connection: "close",
     });
     response.end(isAnswer ? "You may close this window and return to the terminal.\n" : "Not found\n");
-    if (isAnswer) resolve(url);
+    if (isAnswer) returned.emit("answer", url);
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}/callback`,
     answer: async (signal: AbortSignal): Promise<URL> => {
-      const aborted = once(signal, "abort").then(() => {
+      try {
+        return (await once(returned, "answer", { signal }))[0] as URL;
+      } catch (error) {
         throw signal.reason?.name === "TimeoutError"
           ? new LoginError("The login was not finished in ten minutes", "Run `stoa login` again.")
-          : signal.reason;
-      });
-      return Promise.race([promise, aborted]);
+          : error;
+      }
     },
     close: () => {
       server.closeAllConnections();
