@@ -9,6 +9,9 @@ import { picture, sendImage, uploadFile } from "@stoa/service/test/uploads.ts";
 import { type FaultProxy, startFaultProxy } from "../../sdk/test/fault-proxy.ts";
 import { type CommandLine, openCommandLine } from "./stoa.ts";
 
+/** A command that ended early makes no request. */
+const LIMIT_MS = 30_000;
+
 let market: Market;
 before(async () => {
   market = await openMarket();
@@ -213,6 +216,25 @@ suite("stoa products pull, diff and push", () => {
     }, proxy.origin).finally(() => proxy.close());
   });
 
+  test("a change of the status between reading and writing: the push goes on, with a warning about the content", async () => {
+    const proxy = await startFaultProxy(market.origin);
+    await withSeller(async (it) => {
+      const id = await createDraft(it.seller);
+      await it.ok("products", "pull", id, "p");
+      await it.edit("p/prompt.md", "Write a haiku", "{{#if x}}");
+      const refusal = { success: false, error: { code: "PRECONDITION_FAILED", message: "x" } };
+      const patches = () => proxy.requests.filter(({ method }) => method === "PATCH").length;
+      proxy.decide = (n) =>
+        proxy.requests[n]?.method === "PATCH" && patches() === 1
+          ? { status: 412, body: JSON.stringify(refusal) }
+          : "pass";
+      const { code, stderr } = await it.stoa.run(["products", "push", "p"]);
+      assert.equal(code, 0, stderr);
+      assert.match(stderr, /\nwarning: prompt\.md:\d+: content /);
+      assert.equal(patches(), 2);
+    }, proxy.origin).finally(() => proxy.close());
+  });
+
   test("a published product: one new version with its changelog; --publish after a change of the terms", () =>
     withSeller(async (it) => {
       const id = await createDraft(it.seller);
@@ -311,6 +333,7 @@ suite("mistakes in a project", () => {
       };
       await mkdir(join(it.stoa.folder, "empty"));
       await fails(/error: empty has neither prompt.md nor workflow.yaml/, "empty");
+      assert.deepEqual(await readdir(join(it.stoa.folder, "empty")), []);
       await it.ok("init", "p");
       await it.edit("p/prompt.md", "category:", "categroy:");
       await fails(/error: prompt.md:4: "categroy" is no field of a product\nfix: Did you mean category\?/);
@@ -405,7 +428,7 @@ suite("interruptions", () => {
       await it.ok("init", "p");
       proxy.decide = (n) => (proxy.requests[n]?.method === "POST" ? "lose-response" : "pass");
       const command = it.stoa.start(["products", "push", "p"]);
-      await until("the product exists", async () => (await count(it)) === 1);
+      await until("the product exists", async () => (await count(it)) === 1, LIMIT_MS);
       command.child.kill("SIGINT");
       const { code } = await command.ended;
       assert.equal(code, 130);
@@ -446,7 +469,11 @@ suite("interruptions", () => {
         proxy.decide = (n) => (proxy.requests[n]?.url === "/hangs" ? "hang" : { status: 200, body });
         const start = proxy.requests.length;
         const command = it.stoa.start(["products", "pull", id, "p"]);
-        await until("a download", () => proxy.requests.slice(start).some((each) => each.url === "/hangs"));
+        await until(
+          "a download",
+          () => proxy.requests.slice(start).some((each) => each.url === "/hangs"),
+          LIMIT_MS,
+        );
         command.child.kill("SIGINT");
         assert.equal((await command.ended).code, 130);
         attachment.url = url;
@@ -476,7 +503,7 @@ suite("interruptions", () => {
         const command = it.stoa.start(["products", "push", "p"]);
         const ended = await Promise.race([
           command.ended,
-          until("a request is lost", () => stopped.now).then(() => undefined),
+          until("a request is lost", () => stopped.now, LIMIT_MS).then(() => undefined),
         ]);
         if (ended) {
           assert.equal(ended.code, 0, ended.stderr);
@@ -499,7 +526,7 @@ suite("interruptions", () => {
       const released = { now: false };
       proxy.decide = (n) => (proxy.requests[n]?.method === "POST" && !released.now ? "hang" : "pass");
       const first = it.stoa.start(["products", "push", "p"]);
-      await until("the first request", () => proxy.requests.length > 0);
+      await until("the first request", () => proxy.requests.length > 0, LIMIT_MS);
       const second = await it.stoa.run(["products", "push", "p"]);
       assert.equal(second.code, 2);
       assert.match(second.stderr, /error: Another stoa command works in this folder\nfix: /);

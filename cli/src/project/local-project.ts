@@ -34,14 +34,6 @@ export async function readLocalProject(folder: string): Promise<LocalProject | u
   return { folder, file, ...(await readAttachments(folder, file)) };
 }
 
-export async function readAttachments(
-  folder: string,
-  file?: ProductFile,
-): Promise<Pick<LocalProject, "files" | "images">> {
-  const files = await listAttachments(join(folder, "files"));
-  return { files, images: await listImages(join(folder, "images"), file) };
-}
-
 export async function requireLocalProject(folder: string): Promise<LocalProject> {
   const project = await readLocalProject(folder);
   if (project) return project;
@@ -49,6 +41,14 @@ export async function requireLocalProject(folder: string): Promise<LocalProject>
     `${folder} has neither ${fileNames.PROMPT} nor ${fileNames.WORKFLOW}`,
     "`stoa init <folder>` writes a sample, and `stoa products pull <id> <folder>` a product of yours.",
   );
+}
+
+export async function readAttachments(
+  folder: string,
+  file?: ProductFile,
+): Promise<Pick<LocalProject, "files" | "images">> {
+  const files = await listAttachments(join(folder, "files"));
+  return { files, images: await listImages(join(folder, "images"), file) };
 }
 
 async function listImages(folder: string, file?: ProductFile): Promise<Map<string, LocalImage>> {

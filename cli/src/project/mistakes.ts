@@ -1,4 +1,6 @@
+import type { Cli } from "../cli.ts";
 import { CommandError } from "../errors.ts";
+import { withoutControls } from "../output.ts";
 import type { ProductFile } from "./product-file.ts";
 
 interface Refusal {
@@ -39,4 +41,13 @@ export async function withMistakesAtLines<T>(file: ProductFile, work: () => Prom
       throw error;
     throw new ProductMistakes(file, refusal, problems);
   }
+}
+
+/** Likely mistakes that the service accepted. */
+export function showWarnings(
+  { cli, local: { file } }: { cli: Cli; local: { file: ProductFile } },
+  warnings: readonly { field: string; reason: string }[],
+): void {
+  for (const { field, reason } of warnings)
+    cli.output.say(withoutControls(`warning: ${file.name}:${file.lineOf(field)}: ${field} ${reason}`));
 }

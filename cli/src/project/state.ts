@@ -1,5 +1,5 @@
 import { open, readFile, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { CommandError, UsageError } from "../errors.ts";
 import { kindOf, replaceFile, toFileError } from "./files.ts";
 import type { Fields } from "./product-fields.ts";
@@ -79,8 +79,9 @@ export async function withLock<T>(folder: string, work: () => Promise<T>): Promi
 }
 
 async function lock(path: string): Promise<void> {
-  // Creates the folder.
-  await replaceFile(join(path, "..", ".gitignore"), "lock\n*.tmp\n");
+  const ignored = join(dirname(path), ".gitignore");
+  // Creates the folder too.
+  if ((await kindOf(ignored)) === null) await replaceFile(ignored, "lock\n*.tmp\n");
   for (let attempt = 0; ; attempt++) {
     try {
       const file = await open(path, "wx");
