@@ -5,6 +5,7 @@ import { after, before, suite, test } from "node:test";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { until } from "@stoa/service/test/until.ts";
 import { unwrap } from "../../sdk/src/webhooks.ts";
+import { startCuttingProxy } from "./cutting-proxy.ts";
 import { startEventReceiver } from "./event-receiver.ts";
 import {
   assertInOrder,
@@ -143,6 +144,25 @@ suite("stoa listen --forward-to", () => {
       assert.equal((await foreign.ended).code, 130);
     }));
 });
+
+test("stoa listen while the service is away: says so, and goes on", () =>
+  withReceiver(async ({ owner, receiver }) => {
+    const proxy = await startCuttingProxy(market.origin);
+    const stoa = await openCommandLine({ origin: proxy.origin, key: owner.key });
+    const command = stoa.start(["listen", "--forward-to", receiver.address]);
+    await publish(owner, 1);
+    await until("it listens", () => command.output.stderr.includes("Waiting"));
+    proxy.moveTo("http://127.0.0.1:9");
+    proxy.cut();
+    await until("it says so", () => command.output.stderr.includes("broke off. Reconnecting"));
+    proxy.moveTo(market.origin);
+    await publish(owner, 1);
+    const [, next] = await listEventIds(market, owner);
+    await until("the next event", () => receiver.ids().includes(next!));
+    command.child.kill("SIGINT");
+    await command.ended;
+    await Promise.all([proxy.close(), stoa.remove()]);
+  }));
 
 test("stoa listen without --forward-to: prints the events", () =>
   withReceiver(async ({ owner, stoa }) => {

@@ -16,6 +16,8 @@ export interface StreamOptions<T> {
   lastEventId?: string | null | undefined;
   /** How often in a row the stream is opened again without a new event. */
   maxReconnects: number;
+  /** Before each pause after which the stream is opened again; `failures` counts from 0 since the last event. */
+  onReconnect?: ((failures: number) => void) | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -42,6 +44,7 @@ export async function* readEvents<T>(options: StreamOptions<T>): AsyncGenerator<
       if (options.signal?.aborted) throw new AbortError("The stream was aborted", { cause: error });
       if (!isTransient(error) || failures >= options.maxReconnects) throw error;
     }
+    options.onReconnect?.(failures);
     await sleep(backoffMs(failures, BACKOFF), options.signal);
   }
 }

@@ -9,6 +9,8 @@ export interface ListenOptions extends RequestOptions {
   after?: string | undefined;
   /** Only events of these types. */
   types?: AccountEventType[] | undefined;
+  /** Called when the connection broke off, before it is opened again; `failures` counts from 0 since the last event. */
+  onReconnect?: ((failures: number) => void) | undefined;
 }
 
 export class Events extends EventsResource {
@@ -16,7 +18,7 @@ export class Events extends EventsResource {
    * Yields the account's events as they happen: each once, in order, also over broken connections and restarts of the service. To go on after
    * a restart of your own program, store the id of the last event and pass it as `after`.
    */
-  async *listen({ after, types, ...options }: ListenOptions = {}): AsyncGenerator<AccountEvent> {
+  async *listen({ after, types, onReconnect, ...options }: ListenOptions = {}): AsyncGenerator<AccountEvent> {
     const query = { types: types?.join(",") };
     const open = (lastEventId: string | null) =>
       this.client.openStream("GET", "/events/stream", { query }, withLastEventId(options, lastEventId));
@@ -24,6 +26,7 @@ export class Events extends EventsResource {
       ...{ open, signal: options.signal, lastEventId: after ?? null },
       isLast: () => false,
       maxReconnects: Number.POSITIVE_INFINITY,
+      onReconnect,
     });
     for await (const { data } of stream) yield data;
   }

@@ -5,7 +5,7 @@ import { CommandError } from "../errors.ts";
 import { eventColumns } from "../listen/event-columns.ts";
 import { Forwarder, toForwardUrl } from "../listen/forwarder.ts";
 import { reportForwarded } from "../listen/report.ts";
-import { findNewestEvent, readEventTypes } from "../listen/start.ts";
+import { findNewestEvent, listenTo, readEventTypes } from "../listen/start.ts";
 import { readSecret } from "../listen/state.ts";
 import type { Column } from "../output.ts";
 import { listCommand, objectCommand } from "../resource.ts";
@@ -55,8 +55,7 @@ function defineTail(command: Command): void {
         const after = options.after ?? (await findNewestEvent(stoa));
         const types = readEventTypes(options.types);
         cli.output.say("Waiting for events. Ctrl-C ends.");
-        for await (const event of stoa.events.listen({ after, types, signal: cli.signal }))
-          cli.output.item(event, eventColumns);
+        for await (const event of listenTo(cli, stoa, { after, types })) cli.output.item(event, eventColumns);
       }),
     );
   example(command, "stoa events tail --types review.created", "stoa events tail --json | jq .data");

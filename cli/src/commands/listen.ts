@@ -6,7 +6,7 @@ import { CommandError, UsageError } from "../errors.ts";
 import { eventColumns } from "../listen/event-columns.ts";
 import { Forwarder, isThisMachine, toForwardUrl } from "../listen/forwarder.ts";
 import { reportForwarded } from "../listen/report.ts";
-import { findNewestEvent, readEventTypes } from "../listen/start.ts";
+import { findNewestEvent, listenTo, readEventTypes } from "../listen/start.ts";
 import { Position, readSecret } from "../listen/state.ts";
 
 interface ListenOptions {
@@ -54,8 +54,7 @@ async function listen(cli: Cli, options: ListenOptions): Promise<void> {
   if (options.forwardTo !== undefined) return forwardEvents(cli, stoa, options, options.forwardTo, types);
   const after = options.after ?? (await findNewestEvent(stoa));
   cli.output.say("Waiting for events. Ctrl-C ends.");
-  for await (const event of stoa.events.listen({ after, types, signal: cli.signal }))
-    cli.output.item(event, eventColumns);
+  for await (const event of listenTo(cli, stoa, { after, types })) cli.output.item(event, eventColumns);
 }
 
 async function forwardEvents(
@@ -80,7 +79,7 @@ async function forwardEvents(
     onWait: (error) => cli.output.say(`${url.host} does not respond (${error}). Trying again.`),
   });
   try {
-    for await (const event of stoa.events.listen({ after, types, signal: cli.signal })) {
+    for await (const event of listenTo(cli, stoa, { after, types })) {
       const result = await forwarder.forward(event);
       await position.write(event.id);
       reportForwarded(cli, event, result, url);
