@@ -63,6 +63,9 @@ suite("stoa listen --forward-to", () => {
       const second = stoa.start([...args, "--json"]);
       await until("all events", () => receiver.received.length === 5);
       await until("all lines", () => second.output.stdout.split("\n").length === 4);
+      const twice = await stoa.run(args);
+      assert.equal(twice.code, 1);
+      assert.match(twice.stderr, /Another stoa listen, process \d+, forwards to .*\nfix: End it/);
       second.child.kill("SIGINT");
       const lines = (await second.ended).stdout.trim().split("\n");
       assert.deepEqual(receiver.ids(), await listEventIds(market, owner));
@@ -135,7 +138,7 @@ suite("stoa listen --forward-to", () => {
       ]);
       assert.deepEqual([wrong.code, unknown.code], [1, 2]);
       assert.match(wrong.stderr, /no address of a receiver\nfix: /);
-      assert.match(unknown.stderr, /older than 30 days.*\nfix: .*--from-now/);
+      assert.match(unknown.stderr, /older than 30 days, or.*\nfix: .*--from-now/);
       const foreign = stoa.start(["listen", "--forward-to", "http://192.0.2.1/"]);
       await until("it names the machine", () =>
         foreign.output.stderr.includes("192.0.2.1 is not this machine"),

@@ -68,24 +68,27 @@ async function forwardEvents(
   const { baseUrl, profileName } = await cli.settings();
   const { id: accountId } = await stoa.account.get();
   const position = new Position({ baseUrl, accountId, forwardTo: url.href });
-  const secret = await readSecret(profileName);
-  const stored = options.fromNow ? null : (options.after ?? (await position.read()));
-  const after = stored ?? (await findNewestEvent(stoa));
-  // So that the next start gets what happens from now on, even if this one ends before the first event.
-  await position.write(after);
-  introduce(cli, url, secret, stored);
-  const forwarder = new Forwarder({
-    ...{ url, secret, signal: cli.signal, retryMs: options.retrySeconds * 1_000 },
-    onWait: (error) => cli.output.say(`${url.host} does not respond (${error}). Trying again.`),
-  });
+  const release = await position.claim();
   try {
+    const secret = await readSecret(profileName);
+    const stored = options.fromNow ? null : (options.after ?? (await position.read()));
+    const after = stored ?? (await findNewestEvent(stoa));
+    // So that the next start gets what happens from now on, even if this one ends before the first event.
+    if (stored === null) await position.write(after);
+    introduce(cli, url, secret, stored);
+    const forwarder = new Forwarder({
+      ...{ url, secret, signal: cli.signal, retryMs: options.retrySeconds * 1_000 },
+      onWait: (error) => cli.output.say(`${url.host} does not respond (${error}). Trying again.`),
+    });
     for await (const event of listenTo(cli, stoa, { after, types })) {
       const result = await forwarder.forward(event);
       await position.write(event.id);
       reportForwarded(cli, event, result, url);
     }
   } catch (error) {
-    throw toPositionError(error, after);
+    throw toPositionError(error);
+  } finally {
+    await release();
   }
 }
 
@@ -96,10 +99,10 @@ function introduce({ output }: Cli, url: URL, secret: string, stored: string | n
   output.say(stored ? `Going on after ${stored}. Ctrl-C ends.` : "Waiting for events. Ctrl-C ends.");
 }
 
-function toPositionError(error: unknown, after: string): unknown {
+function toPositionError(error: unknown): unknown {
   if ((error as { code?: string }).code !== "EVENT_NOT_FOUND") return error;
   return new CommandError(
-    `The event ${after}, after which to go on, is older than 30 days or of another account`,
+    "The event after which to go on is older than 30 days, or of another account",
     "Begin with the next event: --from-now. `stoa events list` shows those that are stored.",
   );
 }
