@@ -1,7 +1,7 @@
 import type { Stoa } from "@stoa/sdk";
 import { exitCodes, LoginError } from "./errors.ts";
 import { Output } from "./output.ts";
-import { readProfiles, updateProfiles } from "./profiles.ts";
+import { findProfile, type OAuthLogin, type ProfileFile, readProfiles, updateProfiles } from "./profiles.ts";
 import { type GlobalOptions, readSettings, type Settings } from "./settings.ts";
 
 /** How long a command may tidy up after Ctrl-C. */
@@ -53,16 +53,17 @@ export class Cli {
     return connect(settings.baseUrl, settings.apiKey ?? (() => this.#accessToken(settings)), signal);
   }
 
-  async #accessToken({ profileName, baseUrl }: Settings): Promise<string> {
+  async #accessToken(settings: Settings): Promise<string> {
     const { isExpiring, refreshLogin } = await import("./oauth.ts");
-    const login = (await readProfiles()).profiles[profileName]?.oauth;
-    if (login && !isExpiring(login)) return login.accessToken;
-    return updateProfiles(async ({ profiles }) => {
+    const login = loginOf(await readProfiles(), settings);
+    if (!isExpiring(login)) return login.accessToken;
+    return updateProfiles(async (file) => {
       // Read again under the lock: another command may have renewed the tokens.
-      const profile = profiles[profileName];
-      if (!profile?.oauth) throw new LoginError(`The profile ${profileName} was removed`);
-      if (isExpiring(profile.oauth)) profile.oauth = await refreshLogin(baseUrl, profile.oauth);
-      return profile.oauth.accessToken;
+      const present = loginOf(file, settings);
+      if (!isExpiring(present)) return present.accessToken;
+      const renewed = await refreshLogin(settings.baseUrl, present);
+      Object.assign(present, renewed);
+      return renewed.accessToken;
     });
   }
 }
@@ -87,4 +88,12 @@ export async function connect(
       }
     },
   });
+}
+
+/** The login that the command began with. A login that replaced it meanwhile may be of another service or account. */
+function loginOf(file: ProfileFile, { profileName, profile: begun }: Settings): OAuthLogin {
+  const profile = findProfile(file, profileName);
+  if (!profile?.oauth || profile.baseUrl !== begun?.baseUrl || profile.email !== begun.email)
+    throw new LoginError(`The profile ${profileName} was changed or removed`, "Start the command again.");
+  return profile.oauth;
 }

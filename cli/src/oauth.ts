@@ -23,6 +23,8 @@ export const DEFAULT_SCOPES = [
 const REQUEST_TIMEOUT_MS = 8_000;
 /** How long the user has in the browser. */
 const LOGIN_TIMEOUT_MS = 600_000;
+/** RFC 6749, 5.2. */
+const LOGIN_ENDED: ReadonlySet<string> = new Set(["invalid_grant", "invalid_client", "unauthorized_client"]);
 /** A token that ends during a request is refused: renewed so much earlier. */
 const EXPIRY_MARGIN_MS = 60_000;
 
@@ -39,10 +41,10 @@ export async function logInByBrowser(request: LoginRequest): Promise<OAuthLogin>
   const server = await discover(request.baseUrl, signal);
   const clientId = await register(server, signal);
   const client: oauth.Client = { client_id: clientId };
-  const callback = await startCallbackServer();
+  const state = oauth.generateRandomState();
+  const callback = await startCallbackServer(state);
   try {
     const verifier = oauth.generateRandomCodeVerifier();
-    const state = oauth.generateRandomState();
     const url = new URL(server.authorization_endpoint ?? "");
     for (const [name, value] of Object.entries({
       client_id: clientId,
@@ -80,15 +82,17 @@ export const isExpiring = ({ expiresAt }: OAuthLogin): boolean => Date.now() > e
 
 /** New tokens; the old refresh token is used up. */
 export async function refreshLogin(baseUrl: string, login: OAuthLogin): Promise<OAuthLogin> {
-  const server = await discover(baseUrl);
+  // One limit for both requests: others wait for the profile's lock.
+  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+  const server = await discover(baseUrl, signal);
   const client: oauth.Client = { client_id: login.clientId };
   try {
     const response = await oauth.refreshTokenGrantRequest(
-      ...([server, client, oauth.None(), login.refreshToken, requestOptions()] as const),
+      ...([server, client, oauth.None(), login.refreshToken, requestOptions(signal)] as const),
     );
     return toLogin(login.clientId, await oauth.processRefreshTokenResponse(server, client, response));
   } catch (error) {
-    if (error instanceof oauth.ResponseBodyError && error.status < 500)
+    if (error instanceof oauth.ResponseBodyError && LOGIN_ENDED.has(error.error))
       throw new LoginError(
         "The login has ended: it was revoked, or not used for 30 days",
         "Run `stoa login`.",
@@ -146,7 +150,14 @@ async function register(server: oauth.AuthorizationServer, signal: AbortSignal):
     },
     requestOptions(signal),
   );
-  return (await oauth.processDynamicClientRegistrationResponse(response)).client_id;
+  try {
+    return (await oauth.processDynamicClientRegistrationResponse(response)).client_id;
+  } catch {
+    throw new CommandError(
+      `${server.issuer} refused to begin a login (${response.status})`,
+      response.status === 429 ? "Try again in some minutes." : "Log in by a key: stoa login --api-key.",
+    );
+  }
 }
 
 function readAnswer(server: oauth.AuthorizationServer, client: oauth.Client, answer: URL, state: string) {
@@ -171,11 +182,12 @@ function toLogin(clientId: string, tokens: oauth.TokenEndpointResponse): OAuthLo
 }
 
 /** Waits on this machine for the browser to come back. */
-async function startCallbackServer() {
+async function startCallbackServer(state: string) {
   const returned = new EventEmitter();
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://127.0.0.1");
-    const isAnswer = url.pathname === "/callback";
+    // Any page can send a request here; only the service knows the state.
+    const isAnswer = url.pathname === "/callback" && url.searchParams.get("state") === state;
     response.writeHead(isAnswer ? 200 : 404, {
       "content-type": "text/plain; charset=utf-8",
       connection: "close",

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { environment } from "./environment.ts";
-import { CommandError, UsageError } from "./errors.ts";
+import { UsageError } from "./errors.ts";
+import { acquireLock } from "./lock.ts";
 
 /** Tokens of a login in the browser. */
 export interface OAuthLogin {
@@ -24,18 +24,19 @@ export interface Profile {
   oauth?: OAuthLogin;
 }
 
-interface ProfileFile {
+export interface ProfileFile {
   /** The profile of commands without --profile. */
   current: string;
   profiles: Record<string, Profile>;
 }
 
 export const DEFAULT_PROFILE = "default";
-const LOCK_TIMEOUT_MS = 15_000;
-const LOCK_POLL_MS = 25;
-/** Longer than a refresh of tokens takes: the command that held an older lock was killed. */
-const STALE_LOCK_MS = 10_000;
-
+/** Longer than a refresh of tokens takes. */
+const LOCK_WAIT_MS = 15_000;
+/** Room for new tokens, so that a full disk is found before the old ones are used up. */
+const ROOM = " ".repeat(4_096);
+/** Names are keys of an object and words of a command line. */
+const PROFILE_NAME = /^[a-z0-9][\w.-]{0,63}$/i;
 const CANNOT_WRITE: ReadonlySet<string> = new Set([
   "EACCES",
   "ENOENT",
@@ -64,48 +65,63 @@ export async function readProfiles(): Promise<ProfileFile> {
   }
 }
 
+export function mustBeProfileName(name: string): void {
+  if (!PROFILE_NAME.test(name))
+    throw new UsageError(
+      `${JSON.stringify(name)} is no name of a profile`,
+      "Use letters, digits, dots, dashes and underscores, such as staging.",
+    );
+}
+
+export const findProfile = ({ profiles }: ProfileFile, name: string): Profile | undefined =>
+  Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+
 /** Changes the file under a lock, so that two commands at once lose nothing. */
 export async function updateProfiles<T>(change: (file: ProfileFile) => T | Promise<T>): Promise<T> {
   const path = profilePath();
-  const unlock = await lock(path);
+  const temporary = `${path}.${randomBytes(6).toString("hex")}`;
   try {
-    const file = await readProfiles();
-    const result = await change(file);
-    const temporary = `${path}.${randomBytes(6).toString("hex")}`;
-    await writeFile(temporary, `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 });
-    await rename(temporary, path);
-    return result;
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    const release = await acquireLock(`${path}.lock`, LOCK_WAIT_MS);
+    try {
+      const file = await readProfiles();
+      const result = await withRoom(temporary, toText(file), async (write) => {
+        const changed = await change(file);
+        await write(toText(file));
+        return changed;
+      });
+      await rename(temporary, path);
+      return result;
+    } finally {
+      await rm(temporary, { force: true });
+      await release();
+    }
   } catch (error) {
     throw toFileError(error);
-  } finally {
-    await unlock();
   }
 }
 
-async function lock(path: string): Promise<() => Promise<void>> {
-  const lockPath = `${path}.lock`;
-  const giveUpAt = Date.now() + LOCK_TIMEOUT_MS;
-  for (;;) {
-    try {
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      await (await open(lockPath, "wx", 0o600)).close();
-      return () => rm(lockPath, { force: true });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw toFileError(error);
-    }
-    const age = await stat(lockPath).then(
-      ({ mtimeMs }) => Date.now() - mtimeMs,
-      () => 0,
-    );
-    if (age > STALE_LOCK_MS) await rm(lockPath, { force: true });
-    else if (Date.now() > giveUpAt)
-      throw new CommandError(
-        `Another command holds ${lockPath}`,
-        "Wait for it, or delete the file if none runs.",
-      );
-    else await sleep(LOCK_POLL_MS);
+/** Takes the space of a new file before the work, which then replaces its text. */
+async function withRoom<T>(
+  path: string,
+  text: string,
+  work: (write: (text: string) => Promise<void>) => Promise<T>,
+): Promise<T> {
+  const handle = await open(path, "wx", 0o600);
+  try {
+    await handle.writeFile(text + ROOM);
+    await handle.sync();
+    return await work(async (changed) => {
+      await handle.write(changed, 0);
+      await handle.truncate(Buffer.byteLength(changed));
+      await handle.sync();
+    });
+  } finally {
+    await handle.close();
   }
 }
+
+const toText = (file: ProfileFile): string => `${JSON.stringify(file, null, 2)}\n`;
 
 export function toFileError(error: unknown): unknown {
   const { code, path } = error as NodeJS.ErrnoException;

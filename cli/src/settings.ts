@@ -1,6 +1,6 @@
 import { environment } from "./environment.ts";
 import { LoginError, UsageError } from "./errors.ts";
-import { DEFAULT_PROFILE, type Profile, readProfiles } from "./profiles.ts";
+import { DEFAULT_PROFILE, findProfile, mustBeProfileName, type Profile, readProfiles } from "./profiles.ts";
 
 /** Options of every command. */
 export interface GlobalOptions {
@@ -30,17 +30,17 @@ export async function readSettings(options: GlobalOptions): Promise<Settings> {
   const address = options.baseUrl ?? environment("STOA_BASE_URL");
   const named = options.profile ?? environment("STOA_PROFILE");
   // Nothing of the file is needed: it may be missing or broken.
-  if (given && address)
+  if (given && address && !named)
     return {
-      profileName: named ?? DEFAULT_PROFILE,
+      profileName: DEFAULT_PROFILE,
       profile: undefined,
       baseUrl: toBaseUrl(address),
       apiKey: given,
     };
-  const { current, profiles } = await readProfiles();
-  const profileName = named ?? current;
-  const profile = Object.hasOwn(profiles, profileName) ? profiles[profileName] : undefined;
-  if (named && !profile && !given)
+  const file = await readProfiles();
+  const profileName = named ?? file.current;
+  const profile = findProfile(file, profileName);
+  if (named && !profile)
     throw new LoginError(`There is no profile ${named}`, `Run \`stoa login --profile ${named}\`.`);
   const baseUrl = toBaseUrl(address ?? profile?.baseUrl ?? DEFAULT_BASE_URL);
   // A key must not reach another service than the one that it was stored for.
@@ -54,9 +54,10 @@ export async function readLoginTarget({
   profile,
   baseUrl,
 }: GlobalOptions): Promise<{ baseUrl: string; profileName: string }> {
-  const { current, profiles } = await readProfiles();
-  const profileName = profile ?? environment("STOA_PROFILE") ?? current;
-  const address = baseUrl ?? environment("STOA_BASE_URL") ?? profiles[profileName]?.baseUrl;
+  const file = await readProfiles();
+  const profileName = profile ?? environment("STOA_PROFILE") ?? file.current;
+  mustBeProfileName(profileName);
+  const address = baseUrl ?? environment("STOA_BASE_URL") ?? findProfile(file, profileName)?.baseUrl;
   return { baseUrl: toBaseUrl(address ?? DEFAULT_BASE_URL), profileName };
 }
 

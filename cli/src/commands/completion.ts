@@ -1,7 +1,11 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { action, example } from "../command.ts";
 
-const scripts: Record<string, (words: Map<string, string[]>) => string> = { bash, zsh, fish };
+const scripts: Record<string, (words: Map<string, string[]>, valued: readonly string[]) => string> = {
+  bash,
+  zsh,
+  fish,
+};
 
 export default function define(command: Command): void {
   command
@@ -13,7 +17,7 @@ export default function define(command: Command): void {
     .action(
       action<object, [string]>(async (cli, _options, shell) => {
         const program = command.parent ?? command;
-        cli.output.line(scripts[shell]?.(collectWords(program)) ?? "");
+        cli.output.line(scripts[shell]?.(collectWords(program), collectValued(program)) ?? "");
       }),
     );
   example(
@@ -37,18 +41,31 @@ function collectWords(
   return words;
 }
 
-function bash(words: Map<string, string[]>): string {
+/** The options whose next word is their value. */
+function collectValued(command: Command): string[] {
+  const own = command.options.filter(({ required }) => required).flatMap(({ long, short }) => [long, short]);
+  const all = [...own, ...command.commands.flatMap(collectValued)];
+  return [...new Set(all.filter((name): name is string => typeof name === "string"))];
+}
+
+function bash(words: Map<string, string[]>, valued: readonly string[]): string {
   const cases = [...words].map(([path, list]) => `    "${path}") words="${list.join(" ")}" ;;`).join("\n");
   return `_stoa() {
-  local path="" word words=""
+  local path="" word words="" isValue=""
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$word" in -*) ;; *) path="\${path:+$path }$word" ;; esac
+    if [ -n "$isValue" ]; then isValue=""; continue; fi
+    case "$word" in
+      ${valued.join("|")}) isValue=1 ;;
+      -*) ;;
+      *) path="\${path:+$path }$word" ;;
+    esac
   done
   # Operands are no part of a command's path.
   while :; do
     case "$path" in
 ${cases.replaceAll(/^ {4}/gm, "      ")}
-      *) path="\${path% *}"; continue ;;
+      *" "*) path="\${path% *}"; continue ;;
+      *) path=""; continue ;;
     esac
     break
   done
@@ -57,8 +74,8 @@ ${cases.replaceAll(/^ {4}/gm, "      ")}
 complete -o default -F _stoa stoa`;
 }
 
-function zsh(words: Map<string, string[]>): string {
-  return `#compdef stoa\nautoload -U +X bashcompinit && bashcompinit\n${bash(words)}`;
+function zsh(words: Map<string, string[]>, valued: readonly string[]): string {
+  return `#compdef stoa\nautoload -U +X bashcompinit && bashcompinit\n${bash(words, valued)}`;
 }
 
 function fish(words: Map<string, string[]>): string {

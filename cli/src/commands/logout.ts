@@ -1,15 +1,16 @@
 import type { Command } from "commander";
 import { action, example } from "../command.ts";
+import { environment } from "../environment.ts";
 import { CommandError, LoginError } from "../errors.ts";
 import { revokeLogin } from "../oauth.ts";
-import { DEFAULT_PROFILE, type Profile, readProfiles, updateProfiles } from "../profiles.ts";
+import { DEFAULT_PROFILE, findProfile, type Profile, readProfiles, updateProfiles } from "../profiles.ts";
 
 export default function define(command: Command): void {
   command.action(
     action(async (cli, options) => {
-      const { current, profiles } = await readProfiles();
-      const name = options.profile ?? current;
-      const profile = profiles[name];
+      const stored = await readProfiles();
+      const name = options.profile ?? environment("STOA_PROFILE") ?? stored.current;
+      const profile = findProfile(stored, name);
       if (!profile) throw new LoginError(`There is no profile ${name}`, "`stoa profiles` lists them.");
       const problem = await revoke(profile);
       await updateProfiles((file) => {
@@ -21,7 +22,7 @@ export default function define(command: Command): void {
         cli.output.say("Its API key is valid until you revoke it in the settings of the service.");
       if (problem)
         throw new CommandError(
-          `The service was not told to end the login: ${problem}`,
+          `The login could not be ended on the service: ${problem}`,
           "Revoke “Stoa command line” among the applications of your account.",
         );
     }),
