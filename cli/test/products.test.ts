@@ -73,7 +73,7 @@ suite("stoa products list, get, versions and history", () => {
     assert.equal(stdout, `${dear}\tDear\tprompt\tpublished\tUSD 90.00\t0\t\tSomebody\n`);
     const prices = await stoa.run(["products", "list", "--search", "dear", "--fields", "id,price"]);
     assert.equal(prices.stdout, `${dear}\t90\n`);
-    const get = await stoa.run(["products", "get", dear]);
+    const get = await stoa.run(["products", "get", "dear"]);
     assert.match(get.stdout, /^id +prod_\w+\ntitle +Dear\n[\s\S]*\nvariables +topic, language\n/);
   });
 

@@ -2,6 +2,7 @@ import type { ProductsListQuery } from "@stoa/sdk";
 import type { Command } from "commander";
 import { action, example, type ListOptions, listOptions, readList } from "../command.ts";
 import { UsageError } from "../errors.ts";
+import { findProduct } from "../find-product.ts";
 import { cardColumns, productColumns } from "./columns.ts";
 
 type ListProducts = ListOptions & Omit<ProductsListQuery, "limit" | "page"> & { mine?: boolean };
@@ -17,13 +18,18 @@ export function defineReads(products: Command): void {
   const get = products
     .command("get")
     .description("Show a product. The first look of a buyer at the content ends the instant refund")
-    .argument("<product>", "the product's id")
+    .argument("<product>", "the product's id or title")
     .action(
-      action(async (cli, _options, id: string) => {
-        cli.output.object(await (await cli.stoa()).products.get(id), productColumns);
+      action(async (cli, _options, text: string) => {
+        cli.output.object(await findProduct(await cli.stoa(), text), productColumns);
       }),
     );
-  example(get, "stoa products get prod_…", "stoa products get prod_… --fields content --json");
+  example(
+    get,
+    "stoa products get prod_…",
+    'stoa products get "Haiku about anything"',
+    "stoa products get prod_… --fields content --json",
+  );
   defineVersions(products);
   const history = listOptions(
     products
