@@ -1,5 +1,5 @@
 import type { Stoa } from "@stoa/sdk";
-import { exitCodes, LoginError } from "./errors.ts";
+import { exitCodes, Interrupted, LoginError } from "./errors.ts";
 import { Output } from "./output.ts";
 import { findProfile, type OAuthLogin, type ProfileFile, readProfiles, updateProfiles } from "./profiles.ts";
 import { type GlobalOptions, readSettings, type Settings } from "./settings.ts";
@@ -19,10 +19,15 @@ export class Cli {
     this.options = options;
     this.output = new Output(options);
     // A second Ctrl-C ends the process at once.
-    process.once("SIGINT", () => {
+    const interrupt = () => {
+      if (this.output.isPaging) return;
+      process.off("SIGINT", interrupt);
       this.#interrupted.abort();
+      // Ends a command that reads from there.
+      process.stdin.destroy(new Interrupted());
       setTimeout(() => process.exit(exitCodes.interrupted), GRACE_MS).unref();
-    });
+    };
+    process.on("SIGINT", interrupt);
   }
 
   /** Aborts at Ctrl-C. */

@@ -32,6 +32,14 @@ export const wholeNumber =
     return number;
   };
 
+/** A number of at least 0, for an option. */
+export function decimal(text: string): number {
+  const number = Number(text);
+  if (text.trim() === "" || !Number.isFinite(number) || number < 0)
+    throw new UsageError(`${JSON.stringify(text)} is no number`, "Write it with a dot, such as 4.99.");
+  return number;
+}
+
 /** Collects a repeated option. */
 export const repeated = (value: string, earlier: string[] = []): string[] => [...earlier, value];
 

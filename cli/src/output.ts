@@ -20,6 +20,8 @@ export class Output {
   readonly #fields: string[] | undefined;
   readonly #usesPager: boolean;
   readonly #usesColor: boolean;
+  /** While a pager has the terminal. */
+  isPaging = false;
 
   constructor({ json, fields, color, pager }: GlobalOptions) {
     this.isJson = json === true;
@@ -30,7 +32,7 @@ export class Output {
 
   /** A line of talk. */
   say(text: string): void {
-    process.stderr.write(`${text}\n`);
+    process.stderr.write(`${withoutEscapes(text)}\n`);
   }
 
   /** A line of data. */
@@ -55,10 +57,12 @@ export class Output {
     }
     const shown = this.#columns(columns);
     const width = Math.max(...shown.map(({ field, title }) => (title ?? field).length));
-    for (const column of shown)
-      this.line(
-        `${this.style("bold", (column.title ?? column.field).padEnd(width))}  ${toText(readColumn(object, column))}`,
-      );
+    // Further lines are indented: a foreign text must not look like another field.
+    const indent = `\n${" ".repeat(width + 2)}`;
+    for (const column of shown) {
+      const text = toText(readColumn(object, column)).replaceAll("\n", indent);
+      this.line(`${this.style("bold", (column.title ?? column.field).padEnd(width))}  ${text}`);
+    }
   }
 
   /** Objects: a table for people, tabs in a pipe, an array as JSON. */
@@ -110,7 +114,10 @@ export class Output {
     // A reader that leaves before the end closes the pipe.
     less.stdin.on("error", () => {});
     less.stdin.end(`${text}\n`);
+    // Ctrl-C is for the pager, which stays.
+    this.isPaging = true;
     await once(less, "close").catch(() => this.line(text));
+    this.isPaging = false;
   }
 
   #columns<T>(columns: readonly Column<T>[]): readonly Column<T>[] {
@@ -166,6 +173,14 @@ function toText(value: unknown): string {
   const text = typeof value === "object" ? JSON.stringify(value) : String(value);
   return withoutControls(text);
 }
+
+/** As in a text with colors of our own: only sequences that set colors stay. */
+const withoutEscapes = (text: string): string =>
+  text
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: an escape that does not begin a color
+    .split(/(\x1b\[[\d;]*m)/)
+    .map((part, at) => (at % 2 === 1 ? part : withoutControls(part)))
+    .join("");
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is removed
 export const withoutControls = (text: string): string => text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, "");

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { environment } from "./environment.ts";
 import { describeFailure, exitCodes } from "./errors.ts";
+import { withoutControls } from "./output.ts";
 
 type Define = (command: Command) => void;
 
@@ -122,6 +123,7 @@ export async function createProgram(defined: readonly (string | undefined)[]): P
 
 /** Runs a command line. Returns the exit code. */
 export async function runCommandLine(args: readonly string[]): Promise<number> {
+  if (args[0] === "help") return runCommandLine([...args.slice(1), "--help"]);
   const name = findCommand(args);
   try {
     const program = await createProgram(name === "completion" ? commandNames() : [name]);
@@ -130,8 +132,10 @@ export async function runCommandLine(args: readonly string[]): Promise<number> {
     return typeof process.exitCode === "number" ? process.exitCode : exitCodes.ok;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return exitCodes.ok;
+    // A group without a command: its help was printed.
+    if (error instanceof CommanderError && error.code === "commander.help") return exitCodes.usage;
     const { lines, exitCode } = describeFailure(error);
-    for (const line of lines) process.stderr.write(`${withoutSecrets(line, args)}\n`);
+    for (const line of lines) process.stderr.write(`${withoutControls(withoutSecrets(line, args))}\n`);
     return exitCode;
   }
 }

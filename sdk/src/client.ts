@@ -139,7 +139,8 @@ export class Client {
   #prepare(method: Method, path: string, sent: Sent, options: RequestOptions = {}): Prepared {
     const headers = new Headers({ accept: "application/json", ...options.headers });
     const isRepeatablePost = method === "POST" && !path.startsWith("/api/");
-    if (isRepeatablePost) headers.set("idempotency-key", options.idempotencyKey ?? crypto.randomUUID());
+    if (isRepeatablePost && (options.idempotencyKey !== undefined || !headers.has("idempotency-key")))
+      headers.set("idempotency-key", options.idempotencyKey ?? crypto.randomUUID());
     const { body, type } = bodyOf(sent);
     if (type !== undefined) headers.set("content-type", type);
     const canRepeat = (method !== "POST" || isRepeatablePost) && !(body instanceof ReadableStream);

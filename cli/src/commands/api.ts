@@ -30,7 +30,7 @@ export default function define(command: Command): void {
         const method = readMethod(methodText);
         const stoa = await cli.stoa();
         const { baseUrl } = await cli.settings();
-        const { relative, query } = splitPath(baseUrl, path);
+        const relative = toRelative(baseUrl, path);
         const hasQuery = method === "GET" || method === "DELETE";
         const fields = await readBody<Record<string, unknown>>({
           ...(options.field && { field: options.field }),
@@ -40,7 +40,7 @@ export default function define(command: Command): void {
         const { response } = await stoa.client
           .download(
             ...([method, relative] as const),
-            { query: { ...query, ...(hasQuery && fields) }, ...(body && { body }) },
+            { query: hasQuery ? fields : {}, ...(body && { body }) },
             { headers: readHeaders(options.header) },
           )
           .withResponse();
@@ -63,15 +63,14 @@ function readMethod(text: string): Method {
   );
 }
 
-/** The path below the address of the API, and its query. */
-function splitPath(baseUrl: string, text: string): { relative: string; query: Record<string, string> } {
+/** The path below the address of the API, with its query. */
+function toRelative(baseUrl: string, text: string): string {
   if (!text.startsWith("/"))
     throw new UsageError(`The path ${JSON.stringify(text)} must start with /`, "Such as /v1/products.");
   const { pathname } = new URL(baseUrl);
   const url = new URL(text, "http://path");
   const isBelow = url.pathname === pathname || url.pathname.startsWith(`${pathname}/`);
-  const relative = isBelow ? url.pathname.slice(pathname.length) : url.pathname;
-  return { relative, query: Object.fromEntries(url.searchParams) };
+  return (isBelow ? url.pathname.slice(pathname.length) : url.pathname) + url.search;
 }
 
 const readHeaders = (headers: string[] = []): Record<string, string> =>

@@ -1,5 +1,6 @@
 import type { CreateDiscountCode, DiscountCode, UpdateDiscountCode } from "@stoa/sdk";
 import type { Command } from "commander";
+import { decimal, wholeNumber } from "../command.ts";
 import { type BodyOptions, bodyOptions, readBody } from "../fields.ts";
 import { money, time } from "../format.ts";
 import type { Column } from "../output.ts";
@@ -16,33 +17,33 @@ const columns: Column<DiscountCode>[] = [
 ];
 
 interface DiscountOptions extends BodyOptions {
-  percent?: string;
-  amount?: string;
+  percent?: number;
+  amount?: number;
   currency?: string;
   product?: string;
   ends?: string;
-  max?: string;
+  max?: number;
 }
 
 const discountOptions = (command: Command) =>
   bodyOptions(
     command
-      .option("--percent <n>", "percent off")
-      .option("--amount <n>", "amount off, with --currency")
+      .option("--percent <n>", "percent off", decimal)
+      .option("--amount <n>", "amount off, with --currency", decimal)
       .option("--currency <code>", "such as USD")
       .option("--product <id>", "only for one product")
       .option("--ends <time>", "such as 2026-12-31T23:59:59Z")
-      .option("--max <n>", "how often it can be used"),
+      .option("--max <n>", "how often it can be used", wholeNumber(1)),
   );
 
 const discountBody = ({ percent, amount, currency, product, ends, max, ...body }: DiscountOptions) =>
   readBody<UpdateDiscountCode>(body, {
-    ...(percent !== undefined && { percentOff: Number(percent) }),
-    ...(amount !== undefined && { amountOff: Number(amount) }),
+    ...(percent !== undefined && { percentOff: percent }),
+    ...(amount !== undefined && { amountOff: amount }),
     ...(currency !== undefined && { currency }),
     ...(product !== undefined && { productId: product }),
     ...(ends !== undefined && { endsAt: ends }),
-    ...(max !== undefined && { maxRedemptions: Number(max) }),
+    ...(max !== undefined && { maxRedemptions: max }),
   } as Partial<UpdateDiscountCode>);
 
 export default function define(command: Command): void {

@@ -1,5 +1,6 @@
 import type { CreateProviderKey, ProviderKey } from "@stoa/sdk";
 import type { Command } from "commander";
+import { decimal } from "../command.ts";
 import { UsageError } from "../errors.ts";
 import { readInput } from "../fields.ts";
 import { time } from "../format.ts";
@@ -20,7 +21,7 @@ const columns: Column<ProviderKey>[] = [
 interface AddOptions {
   name: string;
   providerUrl?: string;
-  budget?: string;
+  budget?: number;
 }
 
 export default function define(command: Command): void {
@@ -38,7 +39,7 @@ export default function define(command: Command): void {
       add
         .requiredOption("--name <text>", "how you recognize it")
         .option("--provider-url <url>", "the provider's address, for ollama and openai-compatible")
-        .option("--budget <amount>", "what runs with it may cost a month"),
+        .option("--budget <amount>", "what runs with it may cost a month", decimal),
     examples: ["stoa keys add openai --name mine < key.txt", "stoa keys add anthropic --name work"],
     columns,
     call: async (stoa, { name, providerUrl, budget }, [provider = ""]) =>
@@ -47,7 +48,7 @@ export default function define(command: Command): void {
         name,
         key: await readKey(),
         ...(providerUrl && { baseUrl: providerUrl }),
-        ...(budget && { monthlyBudget: Number(budget) }),
+        ...(budget !== undefined && { monthlyBudget: budget }),
       }),
   });
   objectCommand<ProviderKey>(command, {

@@ -10,6 +10,7 @@ import type {
   WebhookStats,
 } from "@stoa/sdk";
 import type { Command } from "commander";
+import { decimal } from "../command.ts";
 import { type BodyOptions, bodyOptions, readBody } from "../fields.ts";
 import { percent, time } from "../format.ts";
 import type { Column } from "../output.ts";
@@ -128,14 +129,14 @@ function defineEndpoints(command: Command): void {
     call: (stoa, _options, [endpoint = ""]) => stoa.webhooks.delete(endpoint),
     say: () => "Deleted.",
   });
-  objectCommand<RotatedWebhookSecret, { overlap?: string }>(command, {
+  objectCommand<RotatedWebhookSecret, { overlap?: number }>(command, {
     name: "rotate-secret <endpoint>",
     description: "Give an endpoint a new secret; the old one is valid for a time",
-    options: (rotate) => rotate.option("--overlap <hours>", "how long the old secret is valid"),
+    options: (rotate) => rotate.option("--overlap <hours>", "how long the old secret is valid", decimal),
     examples: ["stoa webhooks rotate-secret whk_… --overlap 48"],
     columns: [{ field: "secret" }, { field: "oldSecretUntil", title: "old one until" }],
     call: (stoa, { overlap }, [endpoint = ""]) =>
-      stoa.webhooks.rotateSecret(endpoint, overlap === undefined ? {} : { overlapHours: Number(overlap) }),
+      stoa.webhooks.rotateSecret(endpoint, overlap === undefined ? {} : { overlapHours: overlap }),
   });
 }
 

@@ -12,8 +12,10 @@ export async function addEntry(
 ): Promise<Date | null> {
   await sql`select from users where id = ${entry.userId} for no key update`.execute(tx);
   const { rows } = await sql<{ addedAt: Date | null; isFull: boolean }>`
-    select max(added_at) filter (where product_id = ${entry.productId}) as "addedAt", count(*) >= ${max} as "isFull"
-      from wishlist_entries where user_id = ${entry.userId}`.execute(tx);
+    select max(w.added_at) filter (where w.product_id = ${entry.productId}) as "addedAt",
+           count(*) filter (where l.status = 'published') >= ${max} as "isFull"
+      from wishlist_entries w join listings l on l.product_id = w.product_id
+     where w.user_id = ${entry.userId}`.execute(tx);
   const { addedAt, isFull } = firstOf(rows);
   if (addedAt || isFull) return addedAt;
   await tx.insertInto("wishlistEntries").values(entry).execute();
