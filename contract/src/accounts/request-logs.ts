@@ -34,7 +34,7 @@ export const list = endpoint({
   method: "GET",
   path: "/request-logs",
   summary: "List your API requests, newest first",
-  description: `Your requests of the last ${REQUEST_LOG_RETENTION_DAYS} days to paths below /v1, whatever came of them, about a second after their responses. Neither bodies nor queries nor keys are stored. Requests without a valid credential are not listed, and those to this list neither. A process that answers more than about 1,000 requests a second leaves some successful ones out.`,
+  description: `Your requests of the last ${REQUEST_LOG_RETENTION_DAYS} days to paths below /v1, whatever came of them, about a second after their responses. Neither bodies nor queries nor keys are stored. Not listed are requests without a valid credential, those over the rate limit, and those to this list. More than 100 of your requests in a second, or 1,000 of all accounts in a process, leave some out. Filters search your newest 50,000 requests, and with before the 50,000 older than that one.`,
   access: { who: "member", permission: "webhooks:write" },
   query: z.strictObject({
     ...paging,

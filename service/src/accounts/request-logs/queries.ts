@@ -41,18 +41,20 @@ export const insertRequests = (db: Queries, rows: readonly (RequestRow & { userI
             "errorCode" text, "durationMs" real, credential text, "apiKeyId" uuid, "userAgent" text)
       join users u on u.id = r."userId" and u.closed_at is null`.execute(db);
 
-function ownRequests(
-  db: Queries,
-  userId: string,
-  { method, statuses, path, apiKeyId, before }: RequestFilter,
-) {
-  let own = db.selectFrom("requestLogs").where("userId", "=", userId);
-  if (method !== undefined) own = own.where("method", "=", method);
-  if (statuses && statuses[0] >= 400) own = own.where(sql<SqlBool>`status >= 400`);
-  if (statuses) own = own.where("status", ">=", statuses[0]).where("status", "<=", statuses[1]);
-  if (path !== undefined) own = own.where(sql<SqlBool>`starts_with(path, ${path})`);
-  if (apiKeyId !== undefined) own = own.where("apiKeyId", "=", apiKeyId);
-  if (before !== undefined) own = own.where("id", "<", before);
+/** A path is searched in so many of the newest requests, and pages end there: an account can have millions. */
+const MAX_SEARCHED = 50_000;
+
+/** The newest requests of an account by what an index finds, and of these the matching ones. */
+function ownRequests(db: Queries, userId: string, filter: RequestFilter) {
+  const { method, statuses, path, apiKeyId, before } = filter;
+  let newest = db.selectFrom("requestLogs").selectAll().where("userId", "=", userId);
+  if (statuses && statuses[0] >= 400) newest = newest.where(sql<SqlBool>`status >= 400`);
+  if (apiKeyId !== undefined) newest = newest.where("apiKeyId", "=", apiKeyId);
+  if (before !== undefined) newest = newest.where("id", "<", before);
+  let own = db.selectFrom(newest.orderBy("id", "desc").limit(MAX_SEARCHED).as("r"));
+  if (statuses) own = own.where("r.status", ">=", statuses[0]).where("r.status", "<=", statuses[1]);
+  if (method !== undefined) own = own.where("r.method", "=", method);
+  if (path !== undefined) own = own.where(sql<SqlBool>`starts_with(r.path, ${path})`);
   return own;
 }
 
@@ -64,12 +66,12 @@ export async function listRequests(
   if (filter.apiKeyId === null || filter.before === null) return { items: [], total: 0 };
   const items = await ownRequests(db, userId, filter)
     .selectAll()
-    .orderBy("id", "desc")
+    .orderBy("r.id", "desc")
     .limit(filter.limit)
     .offset(offsetOf(filter))
     .$castTo<RequestRow>()
     .execute();
-  const matching = ownRequests(db, userId, { ...filter, before: undefined }).select("id");
+  const matching = ownRequests(db, userId, { ...filter, before: undefined }).select("r.id");
   return { items, ...(await countRows(db, matching)) };
 }
 

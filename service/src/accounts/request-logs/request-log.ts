@@ -21,10 +21,9 @@ declare module "../../core/context.ts" {
 }
 
 export const FLUSH_INTERVAL_MS = 1_000;
-/** Of one interval: successful requests beyond it are left out, so that the log costs busy processes little. */
+/** Of one account in an interval, and of all: requests beyond them are left out, so that nobody fills the log. */
+const MAX_OF_ACCOUNT = 100;
 const MAX_WAITING = 1_000;
-/** Errors are worth more than successes, and rarer. */
-const MAX_WAITING_WITH_ERRORS = 2_000;
 const MAX_TEXT = 300;
 const DELETE_BATCH_SIZE = 5_000;
 
@@ -33,13 +32,19 @@ type LoggedRow = RequestRow & { userId: string };
 /** Buffers requests: one statement each second instead of one for each request. A crash loses a second of them. */
 export class RequestLog {
   #waiting: LoggedRow[] = [];
+  readonly #countByAccount = new Map<string, number>();
   #lost = 0;
   #writing: Promise<void> = Promise.resolve();
 
   add(ctx: Context, request: AnsweredRequest): void {
-    const limit = request.status >= 400 ? MAX_WAITING_WITH_ERRORS : MAX_WAITING;
-    if (this.#waiting.length < limit) this.#waiting.push(toRow(ctx, request));
-    else this.#lost++;
+    const { userId } = request.caller;
+    const ofAccount = this.#countByAccount.get(userId) ?? 0;
+    if (this.#waiting.length >= MAX_WAITING || ofAccount >= MAX_OF_ACCOUNT) {
+      this.#lost++;
+      return;
+    }
+    this.#countByAccount.set(userId, ofAccount + 1);
+    this.#waiting.push(toRow(ctx, request));
   }
 
   /** Waits for a running write first. Requests that could not be written are dropped: the log is no reason to fill the memory. */
@@ -51,6 +56,7 @@ export class RequestLog {
   async #flush({ db, log }: Context): Promise<void> {
     const rows = this.#waiting;
     this.#waiting = [];
+    this.#countByAccount.clear();
     if (this.#lost > 0) log.debug({ lost: this.#lost }, "more requests than the request log takes");
     this.#lost = 0;
     if (rows.length > 0) await insertRequests(db, rows);

@@ -121,25 +121,40 @@ export function listRankedPage(
 /** So many products of the category, and so many with a tag in common, are compared. */
 const MAX_CANDIDATES = 300;
 
+export interface LikenessOf {
+  tags: string[];
+  section: string | null;
+}
+
+export async function findLikeness(ctx: Context, productId: string): Promise<LikenessOf | undefined> {
+  const text = "select tags, section from listings where product_id = $1";
+  return (await run<LikenessOf>(ctx, text, [productId]))[0];
+}
+
 /** By tags in common, then the category, the words of the title, and the sales. Products of other types count less. */
-export function listSimilarCards(ctx: Context, productId: string, limit: number): Promise<CardRow[]> {
+export function listSimilarCards(
+  ctx: Context,
+  productId: string,
+  { tags, section }: LikenessOf,
+  limit: number,
+): Promise<CardRow[]> {
+  // The tags are a value of their own, because only then the index over them is used.
   const ids = `
     with this as (select * from listings where product_id = $1),
     candidates as (
-      (select l.* from listings l join this on l.section = this.section
-        where l.status = 'published' order by l.purchases desc limit ${MAX_CANDIDATES})
+      (select l.* from listings l where l.status = 'published' and l.section = $3
+        order by l.purchases desc, l.product_id desc limit ${MAX_CANDIDATES})
       union
-      (select l.* from this cross join lateral (
-         select * from listings where status = 'published' and tags && this.tags limit ${MAX_CANDIDATES}) l))
+      (select l.* from listings l where l.status = 'published' and l.tags && $2::text[] limit ${MAX_CANDIDATES}))
     select l.product_id, l.purchases,
            2 * cardinality(array(select unnest(l.tags) intersect select unnest(this.tags)))
            + (l.category is not distinct from this.category)::int + (l.type = this.type)::int
            + 2 * similarity(l.title, this.title) as likeness
       from candidates l cross join this
      where l.product_id <> $1
-     order by likeness desc, l.purchases desc, l.product_id limit $2`;
+     order by likeness desc, l.purchases desc, l.product_id limit $4`;
   const order = "page.likeness desc, page.purchases desc, page.product_id";
-  return run(ctx, cardsOf(ids, order), [productId, limit]);
+  return run(ctx, cardsOf(ids, order), [productId, tags, section, limit]);
 }
 
 export type Total = Pick<Page<unknown>, "total" | "totalIsEstimate">;

@@ -59,7 +59,11 @@ test("a full wishlist: 422 also for additions at once, and what is on it can be 
        insert into products
        select (jsonb_populate_record(null::products, to_jsonb(p) || jsonb_build_object('id', gen_random_uuid()))).*
          from (select * from products limit 1) p, generate_series(1, 998)
-       returning id)
+       returning id),
+     listed as (
+       insert into listings
+       select (jsonb_populate_record(null::listings, to_jsonb(l) || jsonb_build_object('product_id', copies.id))).*
+         from (select * from listings where status = 'published' limit 1) l, copies)
      insert into wishlist_entries (user_id, product_id, added_at) select $1, id, now() from copies`,
     [user.userId],
   );
