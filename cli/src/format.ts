@@ -4,6 +4,9 @@ export const money = (amount: number, currency: string): string =>
     .format(amount)
     .replace("\u00a0", " ");
 
+export const amountOf = ({ amount, currency }: { amount: number; currency: string }): string =>
+  money(amount, currency);
+
 /** `2026-11-23 14:05`, in the time zone of this machine. */
 export function time(iso: string | null): string {
   if (iso === null) return "";

@@ -61,7 +61,7 @@ export async function readProfiles(): Promise<ProfileFile> {
     const { current, profiles } = JSON.parse(text) as Partial<ProfileFile>;
     return { current: current ?? DEFAULT_PROFILE, profiles: profiles ?? {} };
   } catch {
-    throw new UsageError(`${profilePath()} is not JSON`, "Mend or delete the file, then run `stoa login`.");
+    throw new UsageError(`${profilePath()} is not JSON`, "Repair or delete the file, then run `stoa login`.");
   }
 }
 

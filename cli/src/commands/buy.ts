@@ -6,8 +6,7 @@ import type { Cli } from "../cli.ts";
 import { action, example } from "../command.ts";
 import { CommandError, Interrupted } from "../errors.ts";
 import { findProduct } from "../find-product.ts";
-import { money } from "../format.ts";
-import { amountOf } from "../orders.ts";
+import { amountOf, money } from "../format.ts";
 import type { Column } from "../output.ts";
 import { confirm } from "../prompts.ts";
 
@@ -44,7 +43,7 @@ async function buy(cli: Cli, options: BuyOptions, text: string): Promise<void> {
   await mustBeWanted(cli, product, options);
   const ordered = await stoa.purchases.create({
     productId: product.id,
-    // A price that changed since it was shown is refused. It is the one after the discount, which only the order tells.
+    // A changed price is refused. With a code it is the price after the discount, which is not known here.
     ...(!options.discount && { expectedPrice: product.price }),
     ...(options.method && { paymentMethodId: options.method }),
     ...(options.discount && { discountCode: options.discount }),

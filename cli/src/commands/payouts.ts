@@ -1,8 +1,7 @@
 import type { Balance, CreatePayout, Payout, PayoutAccount } from "@stoa/sdk";
 import type { Command } from "commander";
 import { type BodyOptions, bodyOptions, readBody } from "../fields.ts";
-import { money, time } from "../format.ts";
-import { amountOf } from "../orders.ts";
+import { amountOf, money, time } from "../format.ts";
 import type { Column } from "../output.ts";
 import { listCommand, objectCommand } from "../resource.ts";
 

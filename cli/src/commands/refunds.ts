@@ -1,7 +1,6 @@
 import type { Refund } from "@stoa/sdk";
 import type { Command } from "commander";
-import { time } from "../format.ts";
-import { amountOf } from "../orders.ts";
+import { amountOf, time } from "../format.ts";
 import type { Column } from "../output.ts";
 import { listCommand, objectCommand } from "../resource.ts";
 

@@ -1,7 +1,6 @@
 import type { Sale } from "@stoa/sdk";
 import type { Command } from "commander";
-import { money, time } from "../format.ts";
-import { amountOf } from "../orders.ts";
+import { amountOf, money, time } from "../format.ts";
 import { listCommand } from "../resource.ts";
 
 export default function define(command: Command): void {
