@@ -23,8 +23,8 @@ export class Cli {
       if (this.output.isPaging) return;
       process.off("SIGINT", interrupt);
       this.#interrupted.abort();
-      // Ends a command that reads from there.
-      process.stdin.destroy(new Interrupted());
+      // Ends a command that reads from there; for others it is no error.
+      process.stdin.on("error", () => {}).destroy(new Interrupted());
       setTimeout(() => process.exit(exitCodes.interrupted), GRACE_MS).unref();
     };
     process.on("SIGINT", interrupt);

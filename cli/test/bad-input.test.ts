@@ -69,6 +69,16 @@ suite("addresses", () => {
     assertFails(["whoami", "--base-url", `${market.origin}/docs`], { code: 2, stderr: /^error: / }));
 });
 
+test("a clock that is an hour off: doctor says so", async () => {
+  const date = new Date(Date.now() - 3_600_000).toUTCString();
+  proxy.decide = (n) => (proxy.requests[n]?.url === "/readyz" ? { status: 200, headers: { date } } : "pass");
+  const { code, stdout } = await stoa.run(["doctor"]);
+  proxy.decide = () => "pass";
+  assert.equal(code, 2);
+  assert.match(stdout, /^BAD {2}clock: this machine is 36\d\d s ahead of the service/m);
+  assert.match(stdout, /^ok {3}account: /m);
+});
+
 suite("keys", () => {
   test("a revoked key: exit code 4", async () => {
     const other = await market.createUser();

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { chmod, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
@@ -71,6 +72,45 @@ suite("stoa login in the browser", () => {
       });
       assert.equal(reply.status, 401);
       assert.equal((await stoa.run(["whoami"])).code, 4);
+    }));
+
+  test("revoked on the service: exit code 4, and a new login works", () =>
+    withCommandLine(async (stoa) => {
+      const browser = await signedInBrowser(market, user.userId);
+      await logIn(stoa, browser);
+      const session = await market.createSession(user.userId);
+      for (const { id } of (await session.get("/v1/account/grants")).body.data)
+        await session.delete(`/v1/account/grants/${id}`);
+      const { code, stderr } = await stoa.run(["whoami"]);
+      assert.equal(code, 4, stderr);
+      assert.match(stderr, /^error: .*\nfix: .*stoa login/);
+      assert.equal((await logIn(stoa, browser)).code, 0);
+      assert.equal((await stoa.run(["whoami"])).code, 0);
+    }));
+
+  test("the profile changes while a command runs: its new token goes nowhere else", () =>
+    withCommandLine(async (stoa) => {
+      await logIn(stoa, await signedInBrowser(market, user.userId));
+      const command = stoa.start(["events", "tail"]);
+      await until("the stream", async () => (await profilesOf(stoa)).file.profiles.default.oauth);
+      const { path, file } = await profilesOf(stoa);
+      file.profiles.default.baseUrl = "http://127.0.0.1:9/v1";
+      await writeFile(path, JSON.stringify(file));
+      market.service.app.server.closeAllConnections();
+      const { code, stderr } = await command.ended;
+      assert.equal(code, 4, stderr);
+      assert.match(stderr, /error: (The profile default was changed|You are not logged in)/);
+    }));
+
+  test("a command was killed while it held the lock: the next one goes on at once", () =>
+    withCommandLine(async (stoa) => {
+      await logIn(stoa, await signedInBrowser(market, user.userId));
+      const { path, file } = await profilesOf(stoa);
+      file.profiles.default.oauth.expiresAt = 0;
+      await writeFile(path, JSON.stringify(file));
+      const { pid } = spawnSync(process.execPath, ["-e", "0"]);
+      await writeFile(`${path}.lock`, `${pid} 0123456789abcdef`);
+      assert.equal((await stoa.run(["whoami"])).code, 0);
     }));
 
   test("denied in the browser: exit code 4, and nothing is stored", () =>

@@ -1,4 +1,4 @@
-import { AbortError, ConnectionError, isRetryable, StoaError, TimeoutError } from "./errors.ts";
+import { AbortError, ConnectionError, StoaError, TimeoutError } from "./errors.ts";
 import { readEvents, type StreamEvent } from "./event-stream.ts";
 import { List } from "./list.ts";
 import { type ApiResponse, Call, readData, readError, readForeign } from "./response.ts";
@@ -259,15 +259,10 @@ function bodyOf({ body, form, content }: Sent): { body: RequestBody | undefined;
 
 /** How long to wait before the next try; null: another try is of no use, or might do the work twice. */
 function pauseAfter(error: unknown, attempt: number, canRepeat: boolean): number | null {
-  const { status, code, retryAfter } = error as {
-    status?: number;
-    code?: string;
-    retryAfter?: number | null;
-  };
+  if (!(error instanceof StoaError) || !error.isRetryable) return null;
+  const { status, retryAfter } = error as { status?: number; retryAfter?: number | null };
   // A request that was refused for its rate was not carried out.
   if (!canRepeat && status !== 429) return null;
-  if (status === undefined ? !(error instanceof ConnectionError) : !isRetryable(status, code ?? ""))
-    return null;
   if (retryAfter != null) return retryAfter > MAX_RETRY_AFTER_SECONDS ? null : retryAfter * 1_000;
   return backoffMs(attempt, BACKOFF);
 }

@@ -15,11 +15,20 @@ export class StoaError extends Error {
   override get name(): string {
     return this.constructor.name;
   }
+
+  /** Whether the same request, sent again unchanged, may succeed. */
+  get isRetryable(): boolean {
+    return false;
+  }
 }
 
 /** The service could not be reached, or the connection broke off. Nothing says whether the request was carried out. */
 export class ConnectionError extends StoaError {
   static override readonly name: string = "ConnectionError";
+
+  override get isRetryable(): boolean {
+    return true;
+  }
 }
 
 /** No complete response in time. Nothing says whether the request was carried out. */
@@ -41,6 +50,10 @@ export class UnexpectedResponseError extends StoaError {
   constructor(message: string, status: number) {
     super(message);
     this.status = status;
+  }
+
+  override get isRetryable(): boolean {
+    return isRetryable(this.status, "");
   }
 }
 
@@ -81,13 +94,12 @@ export class ApiError extends StoaError {
     this.retryAfter = facts.retryAfter;
   }
 
-  /** Whether the same request, sent again unchanged, may succeed. */
-  get isRetryable(): boolean {
+  override get isRetryable(): boolean {
     return isRetryable(this.status, this.code);
   }
 }
 
-export const isRetryable = (status: number, code: string): boolean =>
+const isRetryable = (status: number, code: string): boolean =>
   status === 429 || (status >= 502 && status <= 504) || code === "IDEMPOTENCY_IN_PROGRESS";
 
 /** 400: the request is malformed. `details.field` names the field. */

@@ -1,4 +1,4 @@
-import { AbortError, ApiError, ConnectionError } from "./errors.ts";
+import { AbortError, ConnectionError, StoaError } from "./errors.ts";
 import { backoffMs, sleep } from "./sleep.ts";
 
 /** One server-sent event, its data parsed. */
@@ -49,8 +49,7 @@ export async function* readEvents<T>(options: StreamOptions<T>): AsyncGenerator<
   }
 }
 
-const isTransient = (error: unknown) =>
-  error instanceof ConnectionError || (error instanceof ApiError && error.isRetryable);
+const isTransient = (error: unknown) => error instanceof StoaError && error.isRetryable;
 
 /** An event as it comes, its data not parsed. */
 type RawEvent = StreamEvent<string>;

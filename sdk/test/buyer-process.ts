@@ -1,9 +1,8 @@
-import { ConnectionError, Stoa } from "../src/index.ts";
+import { Stoa, StoaError } from "../src/index.ts";
 import { type BuyerInput, readJournal, recordPurchase } from "./purchase-journal.ts";
 
 const CONCURRENT_PURCHASES = 16;
 const TIMEOUT_MS = 2_000;
-const RETRYABLE_STATUSES = new Set([429, 502, 503, 504]);
 
 /** Makes the purchases that the journal does not have, as a program does that was killed and started again. */
 process.once("message", async (input: BuyerInput) => {
@@ -25,12 +24,7 @@ async function buy({ baseUrl, purchases }: BuyerInput, index: number): Promise<s
     try {
       return (await stoa.purchases.create({ productId }, { idempotencyKey })).orderId;
     } catch (error) {
-      if (!isRetryable(error)) throw error;
+      if (!(error instanceof StoaError && error.isRetryable)) throw error;
     }
   }
 }
-
-const isRetryable = (error: unknown): boolean =>
-  error instanceof ConnectionError ||
-  RETRYABLE_STATUSES.has((error as { status: number }).status) ||
-  (error as { code?: string }).code === "IDEMPOTENCY_IN_PROGRESS";
