@@ -56,7 +56,7 @@ export class Output {
       return;
     }
     const shown = this.#columns(columns);
-    const width = Math.max(...shown.map(({ field, title }) => (title ?? field).length));
+    const width = Math.max(0, ...shown.map(({ field, title }) => (title ?? field).length));
     // Further lines are indented: a foreign text must not look like another field.
     const indent = `\n${" ".repeat(width + 2)}`;
     for (const column of shown) {
