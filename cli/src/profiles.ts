@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { environment } from "./environment.ts";
 import { UsageError } from "./errors.ts";
+import { toFileError } from "./file-errors.ts";
 import { acquireLock } from "./lock.ts";
 
 /** Tokens of a login in the browser. */
@@ -37,14 +38,6 @@ const LOCK_WAIT_MS = 15_000;
 const ROOM = " ".repeat(4_096);
 /** Names are keys of an object and words of a command line. */
 const PROFILE_NAME = /^[a-z0-9][\w.-]{0,63}$/i;
-const CANNOT_WRITE: ReadonlySet<string> = new Set([
-  "EACCES",
-  "ENOENT",
-  "ENOSPC",
-  "ENOTDIR",
-  "EPERM",
-  "EROFS",
-]);
 
 export const profilePath = (): string =>
   join(environment("XDG_CONFIG_HOME") || join(homedir(), ".config"), "stoa", "profiles.json");
@@ -55,7 +48,7 @@ export async function readProfiles(): Promise<ProfileFile> {
     text = await readFile(profilePath(), "utf8");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return { current: DEFAULT_PROFILE, profiles: {} };
-    throw toFileError(error);
+    throw toProfileError(error);
   }
   try {
     const { current, profiles } = JSON.parse(text) as Partial<ProfileFile>;
@@ -97,7 +90,7 @@ export async function updateProfiles<T>(change: (file: ProfileFile) => T | Promi
       await release();
     }
   } catch (error) {
-    throw toFileError(error);
+    throw toProfileError(error);
   }
 }
 
@@ -123,11 +116,10 @@ async function withRoom<T>(
 
 const toText = (file: ProfileFile): string => `${JSON.stringify(file, null, 2)}\n`;
 
-export function toFileError(error: unknown): unknown {
-  const { code, path } = error as NodeJS.ErrnoException;
-  if (!code || !CANNOT_WRITE.has(code)) return error;
-  return new UsageError(
-    `Cannot write ${path ?? profilePath()} (${code})`,
+/** For files beside the profiles too. */
+export const toProfileError = (error: unknown, path = profilePath()): unknown =>
+  toFileError(
+    error,
+    path,
     "Set XDG_CONFIG_HOME to a folder that you may write, or use STOA_API_KEY, which needs no file.",
   );
-}

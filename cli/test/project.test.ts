@@ -235,6 +235,24 @@ suite("stoa products pull, diff and push", () => {
     }, proxy.origin).finally(() => proxy.close());
   });
 
+  test("files and images with names of JavaScript's own: no conflict", () =>
+    withSeller(async (it) => {
+      await it.ok("init", "p");
+      await it.write("p/files/constructor", "text");
+      const { stderr } = await it.stoa.run(["products", "push", "p"]);
+      assert.match(stderr, /error: file: is text\/plain .* call it \.txt/);
+      await rm(join(it.stoa.folder, "p/files"), { recursive: true });
+      for (const [red, name] of ["__proto__", "constructor"].entries())
+        await it.write(`p/images/${name}`, await picture({ red: 100 * red }));
+      await it.edit("p/prompt.md", "price:", "images: { __proto__: Red }\nprice:");
+      const { id, gallery } = await it.ok("products", "push", "p");
+      assert.deepEqual(gallery.map(({ alt }: { alt: string }) => alt).toSorted(), ["", "Red"]);
+      assert.deepEqual(await it.ok("products", "diff", "p"), { id, local: [], remote: [] });
+      await it.ok("products", "pull", "p", "--force");
+      assert.equal((await it.ok("products", "push", "p")).gallery.length, 2);
+      assert.deepEqual(await it.ok("products", "diff", "p"), { id, local: [], remote: [] });
+    }));
+
   test("a published product: one new version with its changelog; --publish after a change of the terms", () =>
     withSeller(async (it) => {
       const id = await createDraft(it.seller);
@@ -359,6 +377,51 @@ suite("mistakes in a project", () => {
       assert.equal(code, 1, stderr);
       assert.match(stderr, /error: Cannot write p\/.stoa.*\nfix: /);
       assert.equal((await it.seller.get("/v1/products?author=me")).body.meta.total, 0);
+    }));
+
+  test("a state that names places outside of the folder: exit code 1, and nothing is touched", () =>
+    withSeller(async (it) => {
+      const id = await createDraft(it.seller);
+      await sendImage(it.seller, id, { bytes: await picture() });
+      await it.ok("products", "pull", id, "p");
+      await it.write("outside/keys", "mine");
+      const own = await it.read("p/.stoa/product.json");
+      const { images, files, ...rest } = JSON.parse(own);
+      const hostile = [
+        { ...rest, images: { "../../outside/keys": images["01.webp"] }, files },
+        { ...rest, images, files: { "../../outside/keys": "0".repeat(64) } },
+        { ...rest, images, files: { "a.md": { sha256: 1 } } },
+        { ...rest, images: { "a.png": null }, files },
+        { ...rest, images: [], files },
+        null,
+      ];
+      for (const state of hostile) {
+        await it.write("p/.stoa/product.json", JSON.stringify(state));
+        const { code, stderr } = await it.stoa.run(["products", "pull", "p", "--force"]);
+        assert.equal(code, 1, stderr);
+        assert.match(stderr, /error: p\/\.stoa\/product\.json .*\nfix: Restore it, or delete it/);
+      }
+      assert.equal(await it.read("outside/keys"), "mine");
+      await it.write("p/.stoa/product.json", own);
+      assert.deepEqual(await it.ok("products", "diff", "p", "--exit-code"), { id, local: [], remote: [] });
+    }));
+
+  test("a folder .stoa that is a link: exit code 1, and its target stays as it is", () =>
+    withSeller(async (it) => {
+      await it.ok("init", "p");
+      await it.write("target/notes.txt", "mine");
+      await symlink("../target", join(it.stoa.folder, "p/.stoa"));
+      const { code, stderr } = await it.stoa.run(["products", "push", "p"]);
+      assert.equal(code, 1, stderr);
+      assert.match(stderr, /error: p\/\.stoa is neither a file nor a folder\nfix: /);
+      assert.deepEqual(Object.keys(await filesIn(it, "target")), ["notes.txt"]);
+      assert.equal((await it.seller.get("/v1/products?author=me")).body.meta.total, 0);
+      await it.ok("init", "q");
+      const names = await readdir(join(it.stoa.folder, "q"));
+      const id = await createDraft(it.seller);
+      const pulled = await it.stoa.run(["products", "pull", id, "q"]);
+      assert.match(pulled.stderr, /error: q already has prompt.md\nfix: /);
+      assert.deepEqual(await readdir(join(it.stoa.folder, "q")), names);
     }));
 
   test("deleted on the service, of another account, of another service: errors that name the way out", () =>
@@ -529,7 +592,7 @@ suite("interruptions", () => {
       await until("the first request", () => proxy.requests.length > 0, LIMIT_MS);
       const second = await it.stoa.run(["products", "push", "p"]);
       assert.equal(second.code, 2);
-      assert.match(second.stderr, /error: Another stoa command works in this folder\nfix: /);
+      assert.match(second.stderr, /error: Another stoa command is at work here\nfix: /);
       first.child.kill("SIGKILL");
       await first.ended;
       released.now = true;

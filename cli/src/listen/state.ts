@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { link, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { UsageError } from "../errors.ts";
-import { profilePath, toFileError } from "../profiles.ts";
+import { profilePath, toProfileError } from "../profiles.ts";
 
 const folder = (): string => join(dirname(profilePath()), "listen");
 
@@ -18,7 +18,7 @@ export async function readSecret(profileName: string): Promise<string> {
     await link(temporary, path);
     return secret;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw toFileError(error);
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw toProfileError(error, path);
     return (await readFile(path, "utf8")).trim();
   } finally {
     await rm(temporary, { force: true });
@@ -89,7 +89,7 @@ async function readIfExists(path: string): Promise<string | null> {
     return await readFile(path, "utf8");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw toFileError(error);
+    throw toProfileError(error, path);
   }
 }
 
@@ -99,7 +99,7 @@ async function writeTemporary(path: string, text: string): Promise<string> {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await writeFile(temporary, text, { mode: 0o600 });
   } catch (error) {
-    throw toFileError(error);
+    throw toProfileError(error, path);
   }
   return temporary;
 }

@@ -17,7 +17,8 @@ const LEFTOVER = /^\.|~$|^#.*#$|\.(swp|swo|tmp|bak|orig)$|^(thumbs\.db|desktop\.
 const FORBIDDEN = /[<>:"|?*\\/\x00-\x1f\x7f-\x9f]|^[. ]|[. ]$|^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
 
 /** Whether projects contain a file of this name. Others are neither uploaded nor removed. */
-export const isAttachmentName = (name: string): boolean => !LEFTOVER.test(name) && !FORBIDDEN.test(name);
+export const isAttachmentName = (name: string): boolean =>
+  name !== "" && !LEFTOVER.test(name) && !FORBIDDEN.test(name);
 
 /** The files of a folder such as `files`, by name. */
 export async function listAttachments(folder: string): Promise<Map<string, LocalAttachment>> {

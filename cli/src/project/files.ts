@@ -2,25 +2,7 @@ import { randomBytes } from "node:crypto";
 import { lstat, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { UsageError } from "../errors.ts";
-
-const CANNOT_WRITE: ReadonlySet<string> = new Set([
-  "EACCES",
-  "EEXIST",
-  "ENOSPC",
-  "ENOTDIR",
-  "EPERM",
-  "EROFS",
-]);
-
-/** Errors of the disk as what to do about them. */
-export function toFileError(error: unknown): unknown {
-  const { code, path } = error as NodeJS.ErrnoException;
-  if (!code || !CANNOT_WRITE.has(code)) return error;
-  return new UsageError(
-    `Cannot write ${path} (${code})`,
-    "Use a folder that you may write, with free space.",
-  );
-}
+import { toFileError } from "../file-errors.ts";
 
 /** Whole or not at all. */
 export async function replaceFile(path: string, content: string | Uint8Array): Promise<void> {
@@ -31,7 +13,7 @@ export async function replaceFile(path: string, content: string | Uint8Array): P
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {});
-    throw toFileError(error);
+    throw toFileError(error, path);
   }
 }
 

@@ -53,22 +53,22 @@ export async function readAttachments(
 
 async function listImages(folder: string, file?: ProductFile): Promise<Map<string, LocalImage>> {
   const images = await listAttachments(folder);
-  const alts = file ? readAlts(file) : {};
-  const unknown = Object.keys(alts).find((name) => !images.has(name));
+  const alts = file ? readAlts(file) : new Map<string, string>();
+  const unknown = [...alts.keys()].find((name) => !images.has(name));
   if (file && unknown !== undefined)
     throw new UsageError(
       `${file.name}:${file.lineOf(`${IMAGES_FIELD}`)}: images names ${JSON.stringify(unknown)}, which is not in ${folder}`,
       "Add the image, or remove the line.",
     );
-  return new Map([...images].map(([name, image]) => [name, { ...image, alt: alts[name] ?? "" }]));
+  return new Map([...images].map(([name, image]) => [name, { ...image, alt: alts.get(name) ?? "" }]));
 }
 
-function readAlts({ name, fields, lineOf }: ProductFile): Record<string, string> {
+function readAlts({ name, fields, lineOf }: ProductFile): Map<string, string> {
   const given = fields[IMAGES_FIELD] ?? {};
   const isMapping = typeof given === "object" && given !== null && !Array.isArray(given);
   const entries = isMapping ? Object.entries(given) : [];
   if (isMapping && entries.every(([, alt]) => typeof alt === "string"))
-    return Object.fromEntries(entries.map(([image, alt]) => [image.normalize("NFC"), String(alt).trim()]));
+    return new Map(entries.map(([image, alt]) => [image.normalize("NFC"), String(alt).trim()]));
   throw new UsageError(
     `${name}:${lineOf(IMAGES_FIELD)}: images must be lines such as cover.png: A drop of rain`,
     "Write what people see who cannot see the image.",

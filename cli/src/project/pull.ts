@@ -69,16 +69,12 @@ export async function pull(
     throw new UsageError(`${folder} has no product yet`, "Name it: stoa products pull prod_… <folder>.");
   if (id !== undefined && productId !== id)
     throw new UsageError(`${folder} holds ${productId}`, "Pull another product into another folder.");
-  // Before anything is written: a wrong id leaves no folder.
+  // Before anything is written: a wrong id leaves no folder, and a wrong folder stays as it is.
+  if (!stored?.id && !force) await mustBeFree(folder);
   const { product } = await readRemoteProduct(stoa, productId);
   return withLock(folder, async () => {
     const state = (await readState(folder, baseUrl)) ?? newState(baseUrl, productId);
     const local = await readOrReplace(folder, force);
-    if (local.file && !stored?.id && !force)
-      throw new UsageError(
-        `${folder} already has ${local.file.name}`,
-        "Pull into another folder, or pass --force.",
-      );
     state.id = productId;
     const fields = local.file?.fields ?? {};
     const comparison = compareProduct({ ...local, file: { fields } }, product, state);
@@ -87,6 +83,15 @@ export async function pull(
     mustNotConflict(work, force);
     return takeChanges({ ...work, taken: (changes) => namesOf(changes, sides) });
   });
+}
+
+async function mustBeFree(folder: string): Promise<void> {
+  const project = await readLocalProject(folder);
+  if (project)
+    throw new UsageError(
+      `${folder} already has ${project.file.name}`,
+      "Pull into another folder, or pass --force.",
+    );
 }
 
 /** With --force, a file that cannot be read is replaced. */

@@ -1,7 +1,11 @@
-import { open, readFile, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { CommandError, UsageError } from "../errors.ts";
-import { kindOf, replaceFile, toFileError } from "./files.ts";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { UsageError } from "../errors.ts";
+import { toFileError } from "../file-errors.ts";
+import { acquireLock } from "../lock.ts";
+import { withoutControls } from "../output.ts";
+import { isAttachmentName } from "./attachments.ts";
+import { kindOf, replaceFile } from "./files.ts";
 import type { Fields } from "./product-fields.ts";
 
 /** Fingerprints at the last pull or push. They differ where the service stores another spelling. */
@@ -38,8 +42,8 @@ export const newState = (baseUrl: string, id?: string): ProjectState => ({
   baseUrl,
   id,
   fields: {},
-  files: {},
-  images: {},
+  files: Object.create(null),
+  images: Object.create(null),
 });
 
 /** undefined: the folder has no product on a service yet. */
@@ -47,67 +51,82 @@ export async function readState(folder: string, baseUrl: string): Promise<Projec
   const path = statePath(folder);
   await kindOf(join(folder, FOLDER));
   if ((await kindOf(path)) === null) return undefined;
-  let stored: Partial<ProjectState>;
-  try {
-    stored = JSON.parse(await readFile(path, "utf8")) as Partial<ProjectState>;
-  } catch {
-    throw new UsageError(
-      `${path} is not JSON`,
-      "Restore it, or delete it and run `stoa products pull <id> --force`.",
-    );
-  }
+  const stored = parseState(path, await readFile(path, "utf8"));
   if (stored.baseUrl !== baseUrl)
     throw new UsageError(
       `This folder belongs to a product of ${stored.baseUrl}, and you use ${baseUrl}`,
       "Choose the profile of that service, or copy the folder without .stoa.",
     );
-  return { ...newState(baseUrl), ...stored };
+  return stored;
 }
+
+/** Whoever wrote a repository wrote its state too. */
+function parseState(path: string, text: string): ProjectState {
+  const refuse = (problem: string) => {
+    throw new UsageError(
+      `${path} ${problem}`,
+      "Restore it, or delete it and run `stoa products pull <id> --force`.",
+    );
+  };
+  let stored: unknown;
+  try {
+    stored = JSON.parse(text);
+  } catch {
+    refuse("is not JSON");
+  }
+  if (!isRecord(stored) || !isRecord(stored["fields"] ?? {})) return refuse("is no state of a product");
+  const { files = {}, images = {} } = stored;
+  for (const [group, isValid] of [
+    [files, (value: unknown) => typeof value === "string"],
+    [images, isSyncedImage],
+  ] as const) {
+    if (!isRecord(group)) return refuse("is no state of a product");
+    for (const [name, value] of Object.entries(group))
+      if (!isAttachmentName(name) || !isValid(value))
+        refuse(`names a file that no product has: ${withoutControls(JSON.stringify(name))}`);
+  }
+  return {
+    ...newState(""),
+    ...stored,
+    files: withoutPrototype(files),
+    images: withoutPrototype(images),
+  } as ProjectState;
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const isSyncedImage = (value: unknown): boolean =>
+  isRecord(value) &&
+  (value["id"] === null || typeof value["id"] === "string") &&
+  ["sha256", "alt", "remoteAlt"].every((name) => typeof value[name] === "string");
+
+/** A file may be called `constructor`. */
+const withoutPrototype = (values: unknown): object => Object.assign(Object.create(null), values);
 
 export const writeState = (folder: string, state: ProjectState): Promise<void> =>
   replaceFile(statePath(folder), `${JSON.stringify(state, null, 2)}\n`);
 
 /** Runs work that no other command in the same folder may disturb. */
 export async function withLock<T>(folder: string, work: () => Promise<T>): Promise<T> {
-  const path = join(folder, FOLDER, "lock");
-  await lock(path);
+  const release = await lock(folder);
   try {
     return await work();
   } finally {
-    await rm(path, { force: true });
+    await release();
   }
 }
 
-async function lock(path: string): Promise<void> {
-  const ignored = join(dirname(path), ".gitignore");
+async function lock(folder: string): Promise<() => Promise<void>> {
+  const state = join(folder, FOLDER);
+  // A link may lead out of the folder, where nothing may be written.
+  await kindOf(state);
+  const ignored = join(state, ".gitignore");
   // Creates the folder too.
-  if ((await kindOf(ignored)) === null) await replaceFile(ignored, "lock\n*.tmp\n");
-  for (let attempt = 0; ; attempt++) {
-    try {
-      const file = await open(path, "wx");
-      await file.writeFile(String(process.pid));
-      await file.close();
-      return;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw toFileError(error);
-    }
-    const pid = Number(await readFile(path, "utf8").catch(() => ""));
-    if (attempt > 0 || isRunning(pid))
-      throw new CommandError(
-        "Another stoa command works in this folder",
-        `Wait for it. If none runs, delete ${path}.`,
-      );
-    await rm(path, { force: true });
-  }
-}
-
-/** A lock without a number was just created. */
-function isRunning(pid: number): boolean {
-  if (pid === 0) return true;
+  if ((await kindOf(ignored)) === null) await replaceFile(ignored, "lock*\n*.tmp\n");
   try {
-    process.kill(pid, 0);
-    return true;
+    return await acquireLock(join(state, "lock"), 0);
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
+    throw toFileError(error, state);
   }
 }

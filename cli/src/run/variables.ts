@@ -36,7 +36,7 @@ export async function readVariables(
 const isNeeded = ({ required, default: preset }: Variable) => required && preset === undefined;
 
 async function readGiven(options: VariableOptions): Promise<Record<string, string>> {
-  const values: Record<string, string> = {};
+  const values: Record<string, string> = Object.create(null);
   for (const text of options.var ?? []) {
     const [name, value] = splitPair(text, "--var");
     values[name] = value;
