@@ -47,6 +47,9 @@ export class Progress {
   }
 }
 
+/** For `openUpload`: the largest file at 1 Mbit/s. */
+export const UPLOAD = { timeoutMs: 600_000 };
+
 /** The file of a path, which counts its bytes while it is sent. */
 export async function openUpload(
   path: string,
@@ -74,7 +77,8 @@ async function openBlob(path: string): Promise<Blob> {
   }
 }
 
-const countBytes = (progress: Progress) =>
+/** Passes bytes on, and shows how many. */
+export const countBytes = (progress: Progress) =>
   new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
       progress.add(chunk.byteLength);

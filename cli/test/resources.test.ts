@@ -7,6 +7,7 @@ import { createProduct } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "@stoa/service/test/webhook-receiver.ts";
 import { deliverAll } from "@stoa/service/test/webhooks.ts";
+import { startFaultProxy } from "../../sdk/test/fault-proxy.ts";
 import { type CommandLine, openCommandLine } from "./stoa.ts";
 
 let market: Market;
@@ -85,7 +86,19 @@ test("discounts, sales, analytics, payouts, account usage: the seller's view", a
   assert.match(revenue.stdout, /^net revenue +USD \d/m);
   const csv = await asSeller.run(["analytics", "revenue", "--csv", "revenue.csv"]);
   assert.equal(csv.code, 0, csv.stderr);
-  assert.match(await readFile(join(asSeller.folder, "revenue.csv"), "utf8"), /^date,/);
+  const report = await readFile(join(asSeller.folder, "revenue.csv"), "utf8");
+  assert.match(report, /^date,/);
+  const proxy = await startFaultProxy(market.origin);
+  proxy.decide = () => ({ cutAfterBytes: 10 });
+  const cut = await asSeller
+    .run(["analytics", "revenue", "--csv", "revenue.csv"], { env: { STOA_BASE_URL: `${proxy.origin}/v1` } })
+    .finally(() => proxy.close());
+  assert.equal(cut.code, 2, cut.stderr);
+  assert.match(cut.stderr, /^error: The export was cut off: .*\nfix: Repeat/);
+  assert.equal(await readFile(join(asSeller.folder, "revenue.csv"), "utf8"), report);
+  const nowhere = await asSeller.run(["analytics", "revenue", "--csv", "none/revenue.csv"]);
+  assert.equal(nowhere.code, 1, nowhere.stderr);
+  assert.match(nowhere.stderr, /^error: Cannot write none\/revenue.csv \(ENOENT\)\nfix: /);
   const balance = await asSeller.run(["payouts", "balance"]);
   assert.match(balance.stdout, /^USD\t/);
   const usage = await asSeller.run(["account", "usage"]);

@@ -91,12 +91,14 @@ function forward(
     let left =
       typeof fault === "object" && "cutAfterBytes" in fault ? fault.cutAfterBytes : Number.POSITIVE_INFINITY;
     response.on("data", (chunk: Buffer) => {
+      if (left <= 0) return;
       const isLast = chunk.length >= left;
       // What was written before the cut arrives.
       outgoing.write(chunk.subarray(0, left), () => isLast && outgoing.destroy());
       left -= chunk.length;
     });
-    response.on("end", () => outgoing.end());
+    // A response whose end was cut off has none.
+    response.on("end", () => left > 0 && outgoing.end());
   });
   onward.on("error", () => outgoing.destroy());
   outgoing.on("close", () => onward.destroy());

@@ -1,11 +1,6 @@
-import { createWriteStream } from "node:fs";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import type { ReadableStream } from "node:stream/web";
 import type { Stoa } from "@stoa/sdk";
 import type { Command } from "commander";
 import { action, example } from "../command.ts";
-import { UsageError } from "../errors.ts";
 import { money } from "../format.ts";
 
 interface AnalyticsOptions {
@@ -50,7 +45,11 @@ export default function define(command: Command): void {
             endDate: options.to,
             currency: options.currency,
           };
-          if (csv !== undefined) return writeCsv(await exportOf(stoa, kind, query), csv);
+          if (csv !== undefined) {
+            const { saveResponse } = await import("../save-response.ts");
+            const path = csv === true ? undefined : csv;
+            return saveResponse(cli, await exportOf(stoa, kind, query), { path, label: kind });
+          }
           const result = (await stoa.analytics[kind](query)) as unknown as Report;
           if (cli.output.isJson) return cli.output.object(result, []);
           cli.output.line(
@@ -67,17 +66,6 @@ export default function define(command: Command): void {
 function exportOf(stoa: Stoa, kind: Kind, query: object): PromiseLike<Response> {
   if (kind === "products") return stoa.analytics.exportProducts(query);
   return kind === "revenue" ? stoa.analytics.exportRevenue(query) : stoa.analytics.exportCustomers(query);
-}
-
-async function writeCsv({ body }: Response, file: string | true): Promise<void> {
-  if (!body) return;
-  const content = Readable.fromWeb(body as ReadableStream);
-  if (file === true) return pipeline(content, process.stdout, { end: false });
-  try {
-    await pipeline(content, createWriteStream(file));
-  } catch (error) {
-    throw new UsageError(`Cannot write ${file}: ${(error as Error).message}`);
-  }
 }
 
 /** `avgOrderValue` as "avg order value". */

@@ -1,9 +1,6 @@
 import type { Command } from "commander";
 import { action, example } from "../command.ts";
 
-/** The largest file at 1 Mbit/s. */
-const UPLOAD = { timeoutMs: 600_000 };
-
 export function defineAttachments(products: Command): void {
   const files = products.command("files").description("Add, list and remove the files that buyers download");
   const add = files
@@ -14,7 +11,7 @@ export function defineAttachments(products: Command): void {
     .option("--changelog <text>", "what is new, for a new version")
     .action(
       action<{ changelog?: string }, [string, string]>(async (cli, { changelog }, id, path) => {
-        const { openUpload } = await import("../progress.ts");
+        const { openUpload, UPLOAD } = await import("../progress.ts");
         const { file, progress } = await openUpload(path);
         const form = { file, ...(changelog !== undefined && { changelog }) };
         const added = await (await cli.stoa()).files.create(id, form, UPLOAD).finally(() => progress.end());
@@ -54,7 +51,7 @@ function defineImages(products: Command): void {
     .option("--alt <text>", "a description for people who cannot see the image")
     .action(
       action<{ alt?: string }, [string, string]>(async (cli, { alt }, id, path) => {
-        const { openUpload } = await import("../progress.ts");
+        const { openUpload, UPLOAD } = await import("../progress.ts");
         const { file, progress } = await openUpload(path);
         const form = { file, ...(alt !== undefined && { alt }) };
         const added = await (await cli.stoa()).images.create(id, form, UPLOAD).finally(() => progress.end());

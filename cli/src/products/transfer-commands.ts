@@ -1,15 +1,11 @@
-import { createHash, randomBytes } from "node:crypto";
-import { createReadStream, createWriteStream } from "node:fs";
-import { rename, rm } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
 import { extname } from "node:path";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import type { ImportResult } from "@stoa/sdk";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { action, example } from "../command.ts";
 import { CommandError, UsageError } from "../errors.ts";
-import type { Progress } from "../progress.ts";
 
 const types: Record<string, string> = {
   ".md": "text/markdown",
@@ -136,42 +132,8 @@ async function showImport(cli: Cli, result: ImportResult): Promise<void> {
 async function exportProducts(cli: Cli, { format, output }: ExportOptions): Promise<void> {
   if (format === "markdown" && output === undefined && process.stdout.isTTY)
     throw new UsageError("A zip cannot be shown in a terminal", "Name a file: --output products.zip.");
-  const { Progress: Bar } = await import("../progress.ts");
+  const { saveResponse } = await import("../save-response.ts");
   const stoa = await cli.stoa();
   const response = await stoa.products.export({ format }, { timeoutMs: TIMEOUT_MS });
-  const progress = new Bar(output ?? "products");
-  try {
-    const body = Readable.fromWeb(response.body as never);
-    if (output === undefined) await pipeline(body, countBytes(progress), process.stdout, { end: false });
-    else await writeWhole(output, body, progress);
-  } catch (error) {
-    if (cli.signal.aborted) throw error;
-    const { code, path } = error as NodeJS.ErrnoException;
-    if (path !== undefined)
-      throw new UsageError(`Cannot write ${output} (${code})`, "Name a file that you may write.");
-    throw new CommandError(`The export was cut off: ${(error as Error).message}`, "Repeat the command.");
-  } finally {
-    progress.end();
-  }
-  if (output !== undefined) cli.output.say(`Wrote ${output}.`);
+  await saveResponse(cli, response, { path: output, label: "products" });
 }
-
-/** A file that was cut off must not look complete. */
-async function writeWhole(path: string, body: Readable, progress: Progress): Promise<void> {
-  const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
-  try {
-    await pipeline(body, countBytes(progress), createWriteStream(temporary, { flags: "wx" }));
-    await rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
-}
-
-const countBytes = (progress: Progress) =>
-  async function* (source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-    for await (const chunk of source) {
-      progress.add(chunk.length);
-      yield chunk;
-    }
-  };

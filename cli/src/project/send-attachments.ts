@@ -1,7 +1,7 @@
 import type { ProductDetail } from "@stoa/sdk";
 import { UsageError } from "../errors.ts";
 import { withoutControls } from "../output.ts";
-import { openUpload } from "../progress.ts";
+import { openUpload, UPLOAD } from "../progress.ts";
 import { type Comparison, unnamedImages } from "./compare.ts";
 import type { Push } from "./push.ts";
 import { writeState } from "./state.ts";
@@ -34,9 +34,6 @@ const renamedError = (name: string, storedName: string) =>
     withoutControls(`The service stores files/${name} as ${storedName}`),
     "Rename the file in the folder, then repeat the push.",
   );
-
-/** The largest file at 1 Mbit/s. */
-const UPLOAD = { timeoutMs: 600_000 };
 
 export async function sendImages(work: Push, product: ProductDetail, { images }: Comparison): Promise<void> {
   const { stoa, local, state, cli } = work;
