@@ -1,7 +1,7 @@
 import type { CreateProduct, ProductDetail, Stoa, UpdateProduct } from "@stoa/sdk";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
-import { action, example, repeated } from "../command.ts";
+import { action, decimal, example, repeated } from "../command.ts";
 import { Interrupted, UsageError } from "../errors.ts";
 import { type BodyOptions, bodyOptions, readBody, readText } from "../fields.ts";
 import { confirm } from "../prompts.ts";
@@ -24,12 +24,6 @@ interface ProductOptions extends BodyOptions {
   yes?: boolean;
 }
 
-const toPrice = (text: string): number => {
-  const price = Number(text);
-  if (text.trim() !== "" && Number.isFinite(price)) return price;
-  throw new UsageError(`${JSON.stringify(text)} is not a price`, "Write it as 4.99.");
-};
-
 const productOptions = (command: Command): Command =>
   bodyOptions(
     command
@@ -37,7 +31,7 @@ const productOptions = (command: Command): Command =>
       .option("--type <type>", "PROMPT or WORKFLOW")
       .option("--description <text>", "what a buyer gets")
       .option("--category <slug>", "a category of `stoa api GET /v1/categories`")
-      .option("--price <price>", "such as 4.99", toPrice)
+      .option("--price <price>", "such as 4.99", decimal)
       .option("--currency <code>", "such as USD")
       .option("--content <text>", "the prompt, or the definition of a workflow as JSON")
       .option("--content-file <file>", "a file with the content; - is standard input")

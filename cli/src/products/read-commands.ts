@@ -1,17 +1,10 @@
 import type { ProductsListQuery } from "@stoa/sdk";
 import type { Command } from "commander";
-import { action, example, type ListOptions, listOptions, readList } from "../command.ts";
-import { UsageError } from "../errors.ts";
+import { action, decimal, example, type ListOptions, listOptions, readList } from "../command.ts";
 import { findProduct } from "../find-product.ts";
 import { cardColumns, productColumns } from "./columns.ts";
 
 type ListProducts = ListOptions & Omit<ProductsListQuery, "limit" | "page"> & { mine?: boolean };
-
-const price = (text: string): number => {
-  const number = Number(text);
-  if (text.trim() !== "" && Number.isFinite(number)) return number;
-  throw new UsageError(`${JSON.stringify(text)} is not a number`, "Write it as 4.99.");
-};
 
 export function defineReads(products: Command): void {
   defineList(products);
@@ -65,10 +58,10 @@ function defineList(products: Command): void {
       .option("--tag <tag>", "products with this tag")
       .option("--provider <id>", "products that run with this provider")
       .option("--lang <tag>", "products in this language, such as en")
-      .option("--min-price <price>", "products from this price", price)
-      .option("--max-price <price>", "products up to this price", price)
+      .option("--min-price <price>", "products from this price", decimal)
+      .option("--max-price <price>", "products up to this price", decimal)
       .option("--currency <code>", "the currency of the prices")
-      .option("--min-rating <stars>", "products with at least so many stars", price)
+      .option("--min-rating <stars>", "products with at least so many stars", decimal)
       .option(
         "--sort <by>",
         "relevance, createdAt, updatedAt, price, rating, popularity, views, trending, title, …",
