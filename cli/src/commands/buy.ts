@@ -17,7 +17,8 @@ interface BuyOptions {
   yes?: boolean;
 }
 
-const POLL_MS = 1_000;
+const FIRST_POLL_MS = 1_000;
+const LONGEST_POLL_MS = 5_000;
 
 const columns: Column<NewPurchase>[] = [
   { field: "orderId", title: "order" },
@@ -82,9 +83,9 @@ async function untilConfirmed(
   const url = new URL(nextAction?.url ?? "");
   cli.output.say(`Confirm the payment on this page:\n${url.href}`);
   openInBrowser(url);
-  for (;;) {
+  for (let delayMs = FIRST_POLL_MS; ; delayMs = Math.min(2 * delayMs, LONGEST_POLL_MS)) {
     const order = await stoa.purchases.get(orderId);
     if (order.status !== "requires_action" && order.status !== "pending") return order;
-    await sleep(POLL_MS, undefined, { signal: cli.signal });
+    await sleep(delayMs, undefined, { signal: cli.signal });
   }
 }
