@@ -121,6 +121,7 @@ const OTHERS = [
   "queue_stats",
   "schema_migrations",
   "schema_functions",
+  "request_logs",
 ];
 const rowsOf = async (market: Market) => (await dumpDatabase(market, OTHERS)).split("\n").toSorted();
 
