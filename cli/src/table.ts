@@ -23,9 +23,13 @@ export function toTable(titles: readonly string[], rows: readonly string[][], wi
     .join("\n");
 }
 
-/** As wide as the terminal shows it: letters of East Asia take two cells, marks none. */
 function fit(text: string, width: number): string {
-  const { index, truncated, width: shown } = measure(text, { limit: width, ellipsis: "…", ellipsisWidth: 1 });
-  const cut = truncated ? `${text.slice(0, index)}…` : text;
-  return cut + " ".repeat(Math.max(0, width - shown - (truncated ? 1 : 0)));
+  const shown = cut(text, width);
+  return shown.text + " ".repeat(Math.max(0, width - shown.width));
+}
+
+/** At most as many cells of the terminal: letters of East Asia take two, combining marks none. */
+export function cut(text: string, limit: number): { text: string; width: number } {
+  const { index, truncated, width } = measure(text, { limit, ellipsis: "…", ellipsisWidth: 1 });
+  return truncated ? { text: `${text.slice(0, index)}…`, width: width + 1 } : { text, width };
 }

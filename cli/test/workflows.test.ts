@@ -168,6 +168,17 @@ suite("stoa workflows run", () => {
   });
 });
 
+test("stoa workflows run in a terminal: lines with wide letters fit into it", {
+  skip: skipWithoutTerminal,
+}, async () => {
+  const wide = transformStep("translate", `"${"海".repeat(80)}"`);
+  const id = await createWorkflow(author, { steps: [wide], result: "1" }, { title: "Wide" });
+  const run = openTerminal(stoa, ["workflows", "run", id]);
+  assert.equal(await run.ended, 0, run.screen());
+  const [, shown] = /^✓ translate {2}completed {2}(海+)…$/m.exec(run.screen()) ?? [];
+  assert.ok(shown && shown.length <= 30, run.screen());
+});
+
 test("stoa workflows run in a terminal: asks for approvals; Ctrl-C at the question cancels the run", {
   skip: skipWithoutTerminal,
 }, async () => {

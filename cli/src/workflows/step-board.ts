@@ -2,8 +2,9 @@ import type { WorkflowStep } from "@stoa/sdk";
 import type { Cli } from "../cli.ts";
 import { type Style, withoutControls } from "../output.ts";
 import { describeCost } from "../run/cost.ts";
+import { cut } from "../table.ts";
 
-/** What an event says about a step, or an item of a map. */
+/** The data of an event of a step, or of an item of a map. */
 export interface StepChange {
   stepId: string;
   /** Of a map's item; not set: the step itself. */
@@ -101,12 +102,12 @@ export class StepBoard {
     if (items !== undefined && !ENDED.has(status)) parts.push(`${itemsEnded} of ${items}`);
     if (facts !== "") parts.push(facts);
     const text = withoutControls(parts.join("  ")).replace(/\s*\n\s*/g, " ");
-    return `${this.#output.style(style, mark, process.stderr)} ${columns ? text.slice(0, columns - 3) : text}`;
+    return `${this.#output.style(style, mark, process.stderr)} ${columns ? cut(text, columns - 3).text : text}`;
   }
 }
 
 function shorten(output: unknown): string {
   const line =
     (typeof output === "string" ? output.replace(/\s+/g, " ").trim() : JSON.stringify(output)) ?? "";
-  return line.length > MAX_OUTPUT ? `${line.slice(0, MAX_OUTPUT)}…` : line;
+  return cut(line, MAX_OUTPUT).text;
 }
