@@ -1,16 +1,18 @@
 import type { Stoa } from "@stoa/sdk";
 import { exitCodes, Interrupted, LoginError } from "./errors.ts";
 import { Output } from "./output.ts";
+import { Pace } from "./pace.ts";
 import { findProfile, type OAuthLogin, type ProfileFile, readProfiles, updateProfiles } from "./profiles.ts";
 import { type GlobalOptions, readSettings, type Settings } from "./settings.ts";
 
-/** How long a command may tidy up after Ctrl-C. */
+/** How long a command may cancel and delete what it began after Ctrl-C. */
 const GRACE_MS = 5_000;
 
 /** What a command works with. */
 export class Cli {
   readonly options: GlobalOptions;
   readonly output: Output;
+  readonly pace = new Pace();
   readonly #interrupted = new AbortController();
   #settings: Promise<Settings> | undefined;
   #stoa: Promise<Stoa> | undefined;
@@ -55,7 +57,10 @@ export class Cli {
     const settings = await this.settings();
     if (settings.apiKey === undefined && !settings.profile?.oauth)
       throw new LoginError(`You are not logged in to ${new URL(settings.baseUrl).origin}`);
-    return connect(settings.baseUrl, settings.apiKey ?? (() => this.#accessToken(settings)), signal);
+    const { baseUrl, apiKey } = settings;
+    return connect(baseUrl, apiKey ?? (() => this.#accessToken(settings)), signal, ({ headers }) =>
+      this.pace.record(headers),
+    );
   }
 
   async #accessToken(settings: Settings): Promise<string> {
@@ -78,6 +83,7 @@ export async function connect(
   baseUrl: string,
   apiKey: string | (() => Promise<string>),
   signal: AbortSignal,
+  onResponse: (response: Response) => void = () => {},
 ): Promise<Stoa> {
   const { AbortError, Stoa } = await import("@stoa/sdk");
   return new Stoa({
@@ -86,7 +92,9 @@ export async function connect(
     fetch: async (input, init = {}) => {
       const signals = init.signal ? [signal, init.signal] : [signal];
       try {
-        return await fetch(input, { ...init, signal: AbortSignal.any(signals) });
+        const response = await fetch(input, { ...init, signal: AbortSignal.any(signals) });
+        onResponse(response);
+        return response;
       } catch (error) {
         // The SDK repeats other failures.
         throw signal.aborted ? new AbortError("Interrupted", { cause: error }) : error;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { builtInPlans } from "@stoa/service/core/config/plan-config.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { becomes, until } from "@stoa/service/test/until.ts";
 import { startEventReceiver } from "./event-receiver.ts";
@@ -70,12 +71,12 @@ suite("stoa logs", () => {
     await owner.post(`/v1/webhooks/${id}/test`);
     await until("the next delivery", () => logs.output.stdout.split("\n").length === 4);
     logs.child.kill("SIGINT");
-    const { code, stdout } = await logs.ended;
+    const { code, stdout, stderr } = await logs.ended;
     const lines = stdout
       .trimEnd()
       .split("\n")
       .map((line) => line.split("\t"));
-    assert.equal(code, 130);
+    assert.equal(code, 130, stderr);
     assert.deepEqual(
       lines.map(([, type, endpoint, attempt, status]) => [type, endpoint, attempt, status]),
       [
@@ -88,4 +89,23 @@ suite("stoa logs", () => {
     assert.equal(past.stdout.trimEnd().split("\n").length, 2, past.stderr);
     await receiver.close();
   });
+
+  for (const options of [[], ["--deliveries"]])
+    test(`--follow ${options.join(" ")} with few requests left: leaves half of them to others`, async () => {
+      const quota = [{ requests: 20, seconds: 3_600 }];
+      const { plans, ...rest } = builtInPlans;
+      const planConfig = { ...rest, plans: { ...plans, free: { ...plans.free, quotas: quota } } };
+      const small = await openMarket({ config: { planConfig } });
+      const { key } = await small.createUser();
+      const logs = stoa.start(["logs", "--follow", "--interval", "0.01", ...options], {
+        env: { STOA_API_KEY: key, STOA_BASE_URL: `${small.origin}/v1` },
+      });
+      await until("it waits", () => /Reading every \d+ s, not every 0\.01 s/.test(logs.output.stderr));
+      assert.match(logs.output.stderr, /: \d+ requests of your quota are left for \d+ min\.\n/);
+      const { headers } = await small.as(key).get("/v1/account");
+      assert.ok(Number(headers.get("x-ratelimit-remaining")) >= 15);
+      logs.child.kill("SIGINT");
+      assert.equal((await logs.ended).code, 130);
+      await small.close();
+    });
 });

@@ -3,10 +3,10 @@ import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { action, example, wholeNumber } from "../command.ts";
 import { CommandError, UsageError } from "../errors.ts";
+import { findNewestEvent, listenTo, readEventTypes } from "../listen/account-events.ts";
 import { eventColumns } from "../listen/event-columns.ts";
 import { Forwarder, isThisMachine, toForwardUrl } from "../listen/forwarder.ts";
 import { reportForwarded } from "../listen/report.ts";
-import { findNewestEvent, listenTo, readEventTypes } from "../listen/start.ts";
 import { Position, readSecret } from "../listen/state.ts";
 
 interface ListenOptions {

@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { action, example, wholeNumber } from "../command.ts";
 import { UsageError } from "../errors.ts";
 import { DeliveryLog, deliveryColumns } from "../logs/delivery-log.ts";
+import { followLog, type Log } from "../logs/follow.ts";
 import { RequestLog, requestColumns } from "../logs/request-log.ts";
 import type { Column } from "../output.ts";
 
@@ -31,8 +31,16 @@ export default function define(command: Command): void {
     .option("--deliveries", "show attempts to deliver webhooks in place of requests")
     .option("--endpoint <webhook>", "only deliveries to the endpoint with this id")
     .option("--limit <n>", `how many of the past to show, up to ${MAX_LINES}`, wholeNumber(0), DEFAULT_LINES)
-    .option("--interval <seconds>", "how often to look with --follow", seconds, DEFAULT_INTERVAL_SECONDS)
-    .addHelpText("after", "\nShows your requests to the API, oldest first. They are stored for 7 days.")
+    .option(
+      "--interval <seconds>",
+      "how often to read with --follow; less often when few requests of the quota are left",
+      seconds,
+      DEFAULT_INTERVAL_SECONDS,
+    )
+    .addHelpText(
+      "after",
+      "\nShows your requests to the API, oldest first. They are stored for 7 days. Its own requests count in your quota, of which it leaves at least half to other programs.",
+    )
     .action(
       action<LogsOptions>(async (cli, options) => {
         const stoa = await cli.stoa();
@@ -45,23 +53,18 @@ export default function define(command: Command): void {
   example(command, "stoa logs --follow", "stoa logs --status 4xx --json", "stoa logs --deliveries --follow");
 }
 
-interface Log<T> {
-  read(limit: number): Promise<T[]>;
-}
-
 async function show<T extends object>(
-  { output, signal }: Cli,
-  { limit, follow, interval }: LogsOptions,
+  cli: Cli,
+  { limit, follow, interval, deliveries, endpoint }: LogsOptions,
   log: Log<T>,
   columns: readonly Column<T>[],
 ): Promise<void> {
+  const { output } = cli;
   for (const line of await log.read(Math.min(limit, MAX_LINES))) output.item(line, columns);
   if (!follow) return;
   output.say("Waiting for more. Ctrl-C ends.");
-  for (;;) {
-    await sleep(interval * 1_000, undefined, { signal });
-    for (const line of await log.read(MAX_LINES)) output.item(line, columns);
-  }
+  const isByEvents = deliveries === true || endpoint !== undefined;
+  await followLog(cli, { log, columns, intervalMs: interval * 1_000, isByEvents });
 }
 
 function seconds(text: string): number {

@@ -1,5 +1,6 @@
 import type { Stoa, WebhookDelivery } from "@stoa/sdk";
 import type { Column } from "../output.ts";
+import type { Log } from "./follow.ts";
 
 /** One attempt of a delivery. */
 interface DeliveryLine {
@@ -30,7 +31,9 @@ const MAX_PAGE = 100;
 const PARALLEL = 4;
 
 /** The attempts of all deliveries, each once. */
-export class DeliveryLog {
+export class DeliveryLog implements Log<DeliveryLine> {
+  /** Those of the last read, without the attempts of the past. */
+  cost = 1;
   readonly #stoa: Stoa;
   readonly #endpointId: string | undefined;
   /** Attempts that were read, by delivery. */
@@ -42,21 +45,24 @@ export class DeliveryLog {
     this.#endpointId = endpointId;
   }
 
-  /** What is new in the newest deliveries of each endpoint and in those that are tried again, oldest first. */
+  /** What is new in the newest deliveries of each endpoint and in those that are retried, oldest first. */
   async read(limit: number): Promise<DeliveryLine[]> {
     const isFirst = this.#isFirst;
-    this.#isFirst = false;
     const changed = (await this.#listDeliveries()).filter(
       ({ id, attempt }) => attempt > this.#attemptsOf(id),
     );
-    changed.sort((a, b) => b.createdAt.localeCompare(a.createdAt));
+    const order = isFirst ? -1 : 1;
+    changed.sort((a, b) => order * a.createdAt.localeCompare(b.createdAt));
     const shown = changed.slice(0, limit);
+    if (!isFirst) this.cost += shown.length;
     const lines: DeliveryLine[] = [];
     for (let at = 0; at < shown.length; at += PARALLEL)
       lines.push(
         ...(await Promise.all(shown.slice(at, at + PARALLEL).map((each) => this.#readAttempts(each)))).flat(),
       );
-    for (const { id, attempt } of changed.slice(limit)) this.#read.set(id, attempt);
+    // Later, the next read continues with the rest.
+    if (isFirst) for (const { id, attempt } of changed.slice(limit)) this.#read.set(id, attempt);
+    this.#isFirst = false;
     lines.sort((a, b) => a.time.localeCompare(b.time));
     return isFirst ? lines.slice(Math.max(0, lines.length - limit)) : lines;
   }
@@ -65,6 +71,7 @@ export class DeliveryLog {
     const ids = this.#endpointId
       ? [this.#endpointId]
       : (await this.#stoa.webhooks.list({ limit: MAX_PAGE }).page()).data.map(({ id }) => id);
+    this.cost = 1 + 2 * ids.length;
     const pages = await Promise.all(
       ids.flatMap((id) => [
         this.#stoa.webhooks.deliveries(id, { limit: MAX_PAGE }).page(),

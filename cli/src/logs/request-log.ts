@@ -1,5 +1,6 @@
 import type { LoggedRequest, RequestLogsListQuery, Stoa } from "@stoa/sdk";
 import type { Column } from "../output.ts";
+import type { Log } from "./follow.ts";
 
 export const requestColumns: readonly Column<LoggedRequest>[] = [
   { field: "at", title: "time" },
@@ -14,11 +15,12 @@ export const requestColumns: readonly Column<LoggedRequest>[] = [
 ];
 
 const MAX_PAGE = 100;
-/** Of the ids that were read. More arrive late than fit between two looks only in a process of another speed. */
+/** Of the ids that were read: more than requests can arrive late. */
 const MAX_READ = 10_000;
 
 /** The requests of an account, each once. */
-export class RequestLog {
+export class RequestLog implements Log<LoggedRequest> {
+  readonly cost = 1;
   readonly #stoa: Stoa;
   readonly #query: RequestLogsListQuery;
   /** In the order of reading. */

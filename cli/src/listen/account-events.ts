@@ -1,4 +1,4 @@
-import type { AccountEvent, AccountEventType, Stoa } from "@stoa/sdk";
+import type { AccountEvent, AccountEventType, ListenOptions, Stoa } from "@stoa/sdk";
 import type { Cli } from "../cli.ts";
 
 /** Before the oldest event that is stored. */
@@ -16,14 +16,14 @@ export function readEventTypes(text: string | undefined): AccountEventType[] | u
   return types?.filter((type) => type !== "");
 }
 
-/** Events until Ctrl-C. Without a word about a lost connection, silence would look like peace. */
+/** Yields events until Ctrl-C. Reports a lost connection: without the line, it would look like a time without events. */
 export function listenTo(
   { output, signal }: Cli,
   stoa: Stoa,
-  request: { after: string; types: AccountEventType[] | undefined },
+  request: Pick<ListenOptions, "after" | "types" | "signal">,
 ): AsyncGenerator<AccountEvent> {
   const onReconnect = (failures: number) => {
     if (failures === 0) output.say("The connection to the service broke off. Reconnecting.");
   };
-  return stoa.events.listen({ ...request, signal, onReconnect });
+  return stoa.events.listen({ signal, ...request, onReconnect });
 }
