@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
+import { startHttpProxy } from "./http-proxy.ts";
 import { type CommandLine, openCommandLine } from "./stoa.ts";
 
 const DAY_MS = 86_400_000;
@@ -39,6 +40,30 @@ suite("stoa trigger", () => {
         left.map(({ body }) => body.data),
         [[], []],
       );
+    });
+
+  for (const [type, at] of [
+    ["product.published", "POST /v1/products"],
+    ["product.unpublished", /^POST \/v1\/products\/\w+\/publish$/],
+    ["test", "POST /v1/webhooks"],
+    ["purchase.completed", "POST /v1/purchases"],
+  ] as const)
+    test(`${type}, Ctrl-C at ${at}: leaves no product, endpoint or account`, async () => {
+      const interrupt = (line: string) => {
+        if (typeof at === "string" ? line === at : at.test(line)) command.child.kill("SIGINT");
+      };
+      const proxy = await startHttpProxy(market.origin, interrupt);
+      const command = stoa.start(["trigger", type], { env: { STOA_BASE_URL: `${proxy.origin}/v1` } });
+      const { code, stderr } = await command.ended;
+      await proxy.close();
+      assert.equal(code, 130, stderr);
+      const left = [await seller.get("/v1/products?author=me"), await seller.get("/v1/webhooks")];
+      assert.deepEqual(
+        left.map(({ body }) => body.data),
+        [[], []],
+      );
+      const { rows } = await market.query("select email from users where email like 'trigger-%'");
+      assert.deepEqual(rows, []);
     });
 
   test("purchase.completed, review.created, purchase.refunded: by a second person, also twice", async () => {

@@ -1,14 +1,13 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import type { Event, Stoa } from "@stoa/sdk";
+import type { AccountEvent, AccountEventType, Event, Stoa } from "@stoa/sdk";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { action, example } from "../command.ts";
 import { CommandError, UsageError } from "../errors.ts";
+import { findNewestEvent, listenTo } from "../listen/account-events.ts";
 import { eventColumns } from "../listen/event-columns.ts";
 import { scenarios } from "../trigger/scenarios.ts";
 
 const TIMEOUT_MS = 30_000;
-const POLL_MS = 250;
 const MAX_EVENTS = 20;
 
 export default function define(command: Command): void {
@@ -17,7 +16,7 @@ export default function define(command: Command): void {
     .option("--list", "show the types, and what happens for each")
     .addHelpText(
       "after",
-      "\nThe event is a real one: the command sends the requests of a user. It works in test environments only, and tidies up what it can.",
+      "\nThe event is a real one: the command sends the requests of a user. It works in test environments only, and deletes what it can.",
     )
     .action(action<{ list?: boolean }, [string | undefined]>(trigger));
   example(command, "stoa trigger purchase.completed", "stoa trigger --list");
@@ -34,8 +33,9 @@ async function trigger(cli: Cli, { list }: { list?: boolean }, type: string | un
   const stoa = await cli.stoa();
   await mustBeTestEnvironment(stoa);
   const earlier = new Set((await listEvents(stoa, type)).map(({ id }) => id));
-  await scenario.run({ cli, stoa });
-  cli.output.object(await untilEvent(cli, stoa, type, earlier), eventColumns);
+  const after = await findNewestEvent(stoa);
+  await scenario.run({ cli, stoa: await cli.stoaBeyondInterrupt() });
+  cli.output.object(await untilEvent(cli, stoa, { type, after, earlier }), eventColumns);
 }
 
 const listScenarios = ({ output }: Cli): Promise<void> =>
@@ -60,16 +60,26 @@ async function mustBeTestEnvironment(stoa: Stoa): Promise<void> {
 const listEvents = async (stoa: Stoa, type: string): Promise<Event[]> =>
   (await stoa.events.list({ type, limit: MAX_EVENTS }).page()).data;
 
+interface Expected {
+  type: string;
+  after: string;
+  /** Events of the type that an earlier command triggered, and that were numbered since. */
+  earlier: ReadonlySet<string>;
+}
+
 /** Payments and payouts complete a moment after their request. */
-async function untilEvent(cli: Cli, stoa: Stoa, type: string, earlier: ReadonlySet<string>): Promise<Event> {
-  for (let waitedMs = 0; ; waitedMs += POLL_MS) {
-    const event = (await listEvents(stoa, type)).find(({ id }) => !earlier.has(id));
-    if (event) return event;
-    if (waitedMs >= TIMEOUT_MS)
-      throw new CommandError(
-        `The requests succeeded, but no ${type} came within ${TIMEOUT_MS / 1_000} seconds`,
-        "Does a worker of the service run? `stoa events list` shows events that come later.",
-      );
-    await sleep(POLL_MS, undefined, { signal: cli.signal });
+async function untilEvent(cli: Cli, stoa: Stoa, { type, after, earlier }: Expected): Promise<AccountEvent> {
+  const limit = AbortSignal.timeout(TIMEOUT_MS);
+  const signal = AbortSignal.any([cli.signal, limit]);
+  const types = [type as AccountEventType];
+  try {
+    for await (const event of listenTo(cli, stoa, { after, types, signal }))
+      if (!earlier.has(event.id)) return event;
+  } catch (error) {
+    if (!limit.aborted || cli.signal.aborted) throw error;
   }
+  throw new CommandError(
+    `The requests succeeded, but no ${type} came within ${TIMEOUT_MS / 1_000} seconds`,
+    "Does a worker of the service run? `stoa events list` shows events that come later.",
+  );
 }

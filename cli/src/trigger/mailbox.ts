@@ -9,11 +9,11 @@ interface Email {
 
 const LINK_TOKEN = /\/auth\/verify#token=([\w-]+)/;
 
-/** Signs in by a magic link that the service's own mailbox has: only a test environment shows it. */
+/** Signs in by a magic link from the service's own mailbox, which only a test environment shows. Calls of the client go on after Ctrl-C. */
 export async function signInByMailbox(cli: Cli, stoa: Stoa, email: string): Promise<Stoa> {
   const { baseUrl } = await cli.settings();
   const seen = await readLinkTokens(cli, baseUrl, email);
-  // An address gets a link each 30 seconds: the caller is told, and does not wait.
+  // An address gets a link each 30 seconds: the error names the time, and the command does not wait.
   await stoa.signIn.magicLink({ email }, { maxRetries: 0 });
   const [token] = (await readLinkTokens(cli, baseUrl, email)).filter((each) => !seen.includes(each));
   if (!token)
@@ -21,8 +21,9 @@ export async function signInByMailbox(cli: Cli, stoa: Stoa, email: string): Prom
       `The mailbox of the service has no link for ${email}`,
       "The event needs a service without a mail server: STOA_MAIL=dev.",
     );
+  cli.signal.throwIfAborted();
   const { sessionToken } = await stoa.signIn.verify({ token });
-  return connect(baseUrl, sessionToken, cli.signal);
+  return connect(baseUrl, sessionToken, new AbortController().signal);
 }
 
 /** Newest first. */

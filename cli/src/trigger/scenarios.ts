@@ -6,7 +6,7 @@ import { signInByMailbox } from "./mailbox.ts";
 
 export interface Stage {
   cli: Cli;
-  /** The caller, who gets the event. */
+  /** The caller, who gets the event. Its calls go on after Ctrl-C, so that no product or endpoint is left. */
   stoa: Stoa;
 }
 
@@ -76,10 +76,12 @@ const PRODUCT: CreateProduct = {
 };
 
 /** With a product on sale, which is gone afterwards. */
-async function withProduct({ stoa }: Stage, work: (productId: string) => Promise<void>): Promise<void> {
+async function withProduct({ cli, stoa }: Stage, work: (productId: string) => Promise<void>): Promise<void> {
   const { id } = await stoa.products.create(PRODUCT);
   try {
+    cli.signal.throwIfAborted();
     await stoa.products.publish(id);
+    cli.signal.throwIfAborted();
     await work(id);
   } finally {
     await stoa.products.delete(id);
@@ -96,11 +98,15 @@ async function withPurchase(stage: Stage, work: (purchase: Purchase) => Promise<
   // A new one each time: an address gets few links, and a buyer few refunds.
   const email = `trigger-${randomUUID()}@example.com`;
   const buyer = await signInByMailbox(stage.cli, stage.stoa, email);
-  await withProduct(stage, async (productId) => {
-    const { orderId } = await buyer.purchases.create({ productId });
-    await work({ ...stage, buyer, productId, orderId });
-  });
-  await buyer.account.close({ confirm: email });
+  try {
+    await withProduct(stage, async (productId) => {
+      const { orderId } = await buyer.purchases.create({ productId });
+      stage.cli.signal.throwIfAborted();
+      await work({ ...stage, buyer, productId, orderId });
+    });
+  } finally {
+    await buyer.account.close({ confirm: email });
+  }
 }
 
 /** A refund that the seller decides about is the caller's to approve. */
@@ -153,6 +159,7 @@ async function withSession({ cli, stoa }: Stage, work: (session: Stoa) => Promis
   const { email } = await stoa.account.get();
   const session = await signInByMailbox(cli, stoa, email);
   try {
+    cli.signal.throwIfAborted();
     await work(session);
   } finally {
     await session.signIn.logOut();
@@ -164,6 +171,7 @@ async function sendTestEvent({ cli, stoa }: Stage): Promise<void> {
   const url = new URL("/dev/hooks/stoa-trigger", baseUrl).href;
   const { id } = await stoa.webhooks.create({ url, eventTypes: ["test"] });
   try {
+    cli.signal.throwIfAborted();
     await stoa.webhooks.test(id);
   } finally {
     await stoa.webhooks.delete(id);
