@@ -101,7 +101,7 @@ function withPlaces(error: unknown, path: string): unknown {
   }));
   if (more > 0) errors.push({ field: "and", reason: `${more} more` });
   return Object.assign(
-    new CommandError(`${path} was not imported`, "Mend the file, then repeat the command."),
+    new CommandError(`${path} was not imported`, "Correct the file, then repeat the command."),
     {
       details: { errors },
     },

@@ -71,7 +71,7 @@ function compareFiles(
   );
 }
 
-/** The service stores another encoding of each image, so the state tells which of its images is which file. */
+/** The service stores another encoding of each image, so the state stores which file each of its images is. */
 function compareImages(
   { images }: Comparable,
   product: ProductDetail,

@@ -16,7 +16,7 @@ class ProductMistakes extends CommandError {
   readonly requestId: string | null;
 
   constructor(file: ProductFile, refusal: Refusal, problems: { field: string; reason: string }[]) {
-    super(`The service refuses ${file.name}`, `Mend ${file.name}, then repeat the command.`);
+    super(`The service refuses ${file.name}`, `Correct ${file.name}, then repeat the command.`);
     this.requestId = refusal.requestId ?? null;
     this.details = {
       errors: problems.map(({ field, reason }) => ({

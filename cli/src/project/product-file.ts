@@ -157,7 +157,7 @@ async function parseYaml(name: string, text: string, firstLine: number): Promise
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const lineAt = (offset: number) => (lines as LineCounter).linePos(offset).line + firstLine - 1;
   const [error] = document.errors;
-  if (error) throw new ProductFileError(name, lineAt(error.pos[0]), error.message, "Mend the YAML.");
+  if (error) throw new ProductFileError(name, lineAt(error.pos[0]), error.message, "Correct the YAML.");
   return { value: toValue(name, document, firstLine), lineOf: (field) => lineAt(offsetOf(document, field)) };
 }
 
