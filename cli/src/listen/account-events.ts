@@ -18,12 +18,14 @@ export function readEventTypes(text: string | undefined): AccountEventType[] | u
 
 /** Yields events until Ctrl-C. Reports a lost connection: without the line, it would look like a time without events. */
 export function listenTo(
-  { output, signal }: Cli,
+  cli: Cli,
   stoa: Stoa,
-  request: Pick<ListenOptions, "after" | "types" | "signal">,
+  { after, types, signal = cli.signal }: Pick<ListenOptions, "after" | "types" | "signal">,
 ): AsyncGenerator<AccountEvent> {
   const onReconnect = (failures: number) => {
-    if (failures === 0) output.say("The connection to the service broke off. Reconnecting.");
+    // The signal ends the connection, too.
+    if (failures === 0 && !signal.aborted)
+      cli.output.say("The connection to the service broke off. Reconnecting.");
   };
-  return stoa.events.listen({ signal, ...request, onReconnect });
+  return stoa.events.listen({ after, types, signal, onReconnect });
 }
