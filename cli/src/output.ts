@@ -14,7 +14,7 @@ export interface Column<T = never> {
 
 export type Style = Parameters<typeof styleText>[0];
 
-/** Standard output has data, standard error has talk: what a pipe must not get. */
+/** Data goes to standard output, and messages for people to standard error. */
 export class Output {
   readonly isJson: boolean;
   readonly #fields: string[] | undefined;
@@ -30,8 +30,8 @@ export class Output {
     this.#usesColor = color !== false && environment("NO_COLOR") === undefined;
   }
 
-  /** A line of talk. */
-  say(text: string): void {
+  /** A line for people, which a pipe does not get. */
+  report(text: string): void {
     process.stderr.write(`${withoutEscapes(text)}\n`);
   }
 
@@ -80,12 +80,12 @@ export class Output {
       for (const row of rows) this.line(row.join("\t"));
       return;
     }
-    if (rows.length === 0) return this.say("Nothing found.");
+    if (rows.length === 0) return this.report("Nothing found.");
     const { toTable } = await import("./table.ts");
     const titles = shown.map(({ field, title }) => this.style("bold", title ?? field));
     await this.page(toTable(titles, rows, process.stdout.columns));
     if (ofTotal !== undefined && ofTotal > items.length)
-      this.say(`${items.length} of ${ofTotal}. --limit shows more, --all shows all.`);
+      this.report(`${items.length} of ${ofTotal}. --limit shows more, --all shows all.`);
   }
 
   /** One item of a list that goes on: a line of JSON, or its columns. */

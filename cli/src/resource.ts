@@ -46,15 +46,15 @@ export function objectCommand<T extends object, O extends object = object>(
   described: Described<O> & {
     columns: readonly Column<T>[];
     call: (stoa: Stoa, options: O, operands: string[], cli: Cli) => Promise<T>;
-    /** Talk after the result. */
-    say?: (result: T) => string;
+    /** Printed after the result. */
+    message?: (result: T) => string;
   },
 ): void {
   define(parent, described).action(
     action<O>(async (cli, options, ...operands) => {
       const result = await described.call(await cli.stoa(), options, operands, cli);
       cli.output.object(result, described.columns);
-      if (described.say) cli.output.say(described.say(result));
+      if (described.message) cli.output.report(described.message(result));
     }),
   );
 }

@@ -29,7 +29,7 @@ export async function saveResponse(
   } finally {
     progress.end();
   }
-  if (path !== undefined) output.say(`Wrote ${path}.`);
+  if (path !== undefined) output.report(`Wrote ${path}.`);
 }
 
 /** A file that was cut off must not look complete. */

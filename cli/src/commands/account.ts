@@ -19,7 +19,7 @@ export default function define(command: Command): void {
     .action(
       action(async (cli) => {
         const { plan, windows } = await (await cli.stoa()).account.usage.get();
-        if (!cli.output.isJson) cli.output.say(`Plan ${plan}`);
+        if (!cli.output.isJson) cli.output.report(`Plan ${plan}`);
         await cli.output.list(windows, columns);
       }),
     );

@@ -45,8 +45,8 @@ export default function define(command: Command): void {
           )
           .withResponse();
         if (options.include) {
-          cli.output.say(`${response.status} ${response.statusText}`);
-          for (const [name, value] of response.headers) cli.output.say(`${name}: ${value}`);
+          cli.output.report(`${response.status} ${response.statusText}`);
+          for (const [name, value] of response.headers) cli.output.report(`${name}: ${value}`);
         }
         await writeBody(response, cli.output.write.bind(cli.output));
       }),

@@ -57,7 +57,7 @@ async function buy(cli: Cli, options: BuyOptions, text: string): Promise<void> {
       `The order is ${order.status}`,
       `See it with \`stoa purchases get ${order.orderId}\`.`,
     );
-  cli.output.say(`Run it: stoa run ${product.id}`);
+  cli.output.report(`Run it: stoa run ${product.id}`);
 }
 
 async function mustBeWanted(
@@ -71,7 +71,7 @@ async function mustBeWanted(
     "Add --yes to pay without being asked.",
   );
   if (!isWanted) throw new Interrupted();
-  cli.output.say("");
+  cli.output.report("");
 }
 
 /** The bank asks the buyer on a page of its own. */
@@ -81,7 +81,7 @@ async function untilConfirmed(
   { orderId, nextAction }: NewPurchase,
 ): Promise<NewPurchase> {
   const url = new URL(nextAction?.url ?? "");
-  cli.output.say(`Confirm the payment on this page:\n${url.href}`);
+  cli.output.report(`Confirm the payment on this page:\n${url.href}`);
   openInBrowser(url);
   for (let delayMs = FIRST_POLL_MS; ; delayMs = Math.min(2 * delayMs, LONGEST_POLL_MS)) {
     const order = await stoa.purchases.get(orderId);

@@ -78,7 +78,7 @@ export default function define(command: Command): void {
     examples: ["stoa discounts delete dc_…"],
     columns: [],
     call: (stoa, _options, [discount = ""]) => stoa.discountCodes.delete(discount),
-    say: () => "Deleted.",
+    message: () => "Deleted.",
   });
 }
 

@@ -54,7 +54,7 @@ function defineTail(command: Command): void {
         const stoa = await cli.stoa();
         const after = options.after ?? (await findNewestEvent(stoa));
         const types = readEventTypes(options.types);
-        cli.output.say("Waiting for events. Ctrl-C ends.");
+        cli.output.report("Waiting for events. Ctrl-C ends.");
         for await (const event of listenTo(cli, stoa, { after, types })) cli.output.item(event, eventColumns);
       }),
     );

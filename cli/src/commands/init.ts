@@ -15,8 +15,8 @@ export default function define(command: Command): void {
         const { replaceFile } = await import("../project/files.ts");
         const files = samples[workflow ? "workflow" : "prompt"];
         for (const [name, text] of Object.entries(files)) await replaceFile(join(folder, name), text);
-        cli.output.say(`Wrote ${Object.keys(files).join(" and ")} to ${folder}. Next:`);
-        cli.output.say(`  stoa products push${folder === "." ? "" : ` ${folder}`}`);
+        cli.output.report(`Wrote ${Object.keys(files).join(" and ")} to ${folder}. Next:`);
+        cli.output.report(`  stoa products push${folder === "." ? "" : ` ${folder}`}`);
       }),
     );
   example(command, "stoa init my-prompt", "stoa init my-workflow --workflow");

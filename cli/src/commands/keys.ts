@@ -64,7 +64,7 @@ export default function define(command: Command): void {
     examples: ["stoa keys delete pkey_…"],
     columns: [],
     call: (stoa, _options, [key = ""]) => stoa.ai.keys.delete(key),
-    say: () => "Deleted.",
+    message: () => "Deleted.",
   });
 }
 

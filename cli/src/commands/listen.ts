@@ -53,7 +53,7 @@ async function listen(cli: Cli, options: ListenOptions): Promise<void> {
   const types = readEventTypes(options.events);
   if (options.forwardTo !== undefined) return forwardEvents(cli, stoa, options, options.forwardTo, types);
   const after = options.after ?? (await findNewestEvent(stoa));
-  cli.output.say("Waiting for events. Ctrl-C ends.");
+  cli.output.report("Waiting for events. Ctrl-C ends.");
   for await (const event of listenTo(cli, stoa, { after, types })) cli.output.item(event, eventColumns);
 }
 
@@ -78,7 +78,7 @@ async function forwardEvents(
     introduce(cli, url, secret, stored);
     const forwarder = new Forwarder({
       ...{ url, secret, signal: cli.signal, retryMs: options.retrySeconds * 1_000 },
-      onWait: (error) => cli.output.say(`${url.host} does not respond (${error}). Trying again.`),
+      onWait: (error) => cli.output.report(`${url.host} does not respond (${error}). Trying again.`),
     });
     for await (const event of listenTo(cli, stoa, { after, types })) {
       const result = await forwarder.forward(event);
@@ -93,10 +93,10 @@ async function forwardEvents(
 }
 
 function introduce({ output }: Cli, url: URL, secret: string, stored: string | null): void {
-  output.say(`Forwarding events to ${url.href}`);
-  if (!isThisMachine(url)) output.say(`Note: ${url.hostname} is not this machine.`);
-  output.say(`Signing secret: ${secret}`);
-  output.say(stored ? `Going on after ${stored}. Ctrl-C ends.` : "Waiting for events. Ctrl-C ends.");
+  output.report(`Forwarding events to ${url.href}`);
+  if (!isThisMachine(url)) output.report(`Note: ${url.hostname} is not this machine.`);
+  output.report(`Signing secret: ${secret}`);
+  output.report(stored ? `Going on after ${stored}. Ctrl-C ends.` : "Waiting for events. Ctrl-C ends.");
 }
 
 function toPositionError(error: unknown): unknown {

@@ -38,7 +38,7 @@ async function logIn(cli: Cli, options: LoginOptions & GlobalOptions): Promise<v
     file.profiles[profileName] = { ...profile, email };
     file.current = profileName;
   });
-  cli.output.say(`Logged in to ${new URL(baseUrl).origin} as ${email}. The profile is ${profileName}.`);
+  cli.output.report(`Logged in to ${new URL(baseUrl).origin} as ${email}. The profile is ${profileName}.`);
 }
 
 async function byBrowser(cli: Cli, { scope, browser }: LoginOptions, baseUrl: string): Promise<Profile> {
@@ -48,7 +48,7 @@ async function byBrowser(cli: Cli, { scope, browser }: LoginOptions, baseUrl: st
     scopes: scopes.filter((each) => each !== ""),
     signal: cli.signal,
     openPage: (url) => {
-      cli.output.say(`Log in on this page:\n${url.href}`);
+      cli.output.report(`Log in on this page:\n${url.href}`);
       if (browser) openInBrowser(url);
     },
   });

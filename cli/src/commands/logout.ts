@@ -17,9 +17,9 @@ export default function define(command: Command): void {
         delete file.profiles[name];
         if (file.current === name) file.current = Object.keys(file.profiles)[0] ?? DEFAULT_PROFILE;
       });
-      cli.output.say(`Removed the profile ${name}.`);
+      cli.output.report(`Removed the profile ${name}.`);
       if (profile.apiKey)
-        cli.output.say("Its API key is valid until you revoke it in the settings of the service.");
+        cli.output.report("Its API key is valid until you revoke it in the settings of the service.");
       if (problem)
         throw new CommandError(
           `The login could not be ended on the service: ${problem}`,

@@ -62,7 +62,7 @@ async function show<T extends object>(
   const { output } = cli;
   for (const line of await log.read(Math.min(limit, MAX_LINES))) output.item(line, columns);
   if (!follow) return;
-  output.say("Waiting for more. Ctrl-C ends.");
+  output.report("Waiting for more. Ctrl-C ends.");
   const isByEvents = deliveries === true || endpoint !== undefined;
   await followLog(cli, { log, columns, intervalMs: interval * 1_000, isByEvents });
 }

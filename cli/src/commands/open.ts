@@ -24,7 +24,7 @@ export default function define(command: Command): void {
         if (path === undefined) throw new UsageError(`There is no page ${page}`, `The pages are: ${names}.`);
         const url = new URL(path, baseUrl);
         if (print) return cli.output.line(url.href);
-        cli.output.say(url.href);
+        cli.output.report(url.href);
         openInBrowser(url);
       }),
     );

@@ -21,7 +21,7 @@ export default function define(command: Command): void {
         { field: "baseUrl", title: "Address" },
         { field: "login", title: "Login" },
       ]);
-      if (process.stdout.isTTY) cli.output.say(cli.output.style("dim", profilePath(), process.stderr));
+      if (process.stdout.isTTY) cli.output.report(cli.output.style("dim", profilePath(), process.stderr));
     }),
   );
   example(command, "stoa profiles");
@@ -36,7 +36,7 @@ export default function define(command: Command): void {
             throw new UsageError(`There is no profile ${name}`, `Run \`stoa login --profile ${name}\`.`);
           file.current = name;
         });
-        cli.output.say(`Commands use the profile ${name} now.`);
+        cli.output.report(`Commands use the profile ${name} now.`);
       }),
     );
   example(use, "stoa profiles use staging");

@@ -49,6 +49,6 @@ export default function define(command: Command): void {
     examples: ["stoa reviews delete prod_… rev_…"],
     columns: [],
     call: (stoa, _options, [product = "", review = ""]) => stoa.reviews.delete(product, review),
-    say: () => "Deleted.",
+    message: () => "Deleted.",
   });
 }

@@ -65,7 +65,7 @@ async function run(cli: Cli, options: RunOptions, text: string): Promise<void> {
   if (cli.output.isJson || !options.stream) await printOutput(cli, result);
   const { model, provider, duration } = result.metadata;
   const facts = [`${provider} ${model}`, describeUsage(result.usage), `${duration} s`, result.executionId];
-  cli.output.say(cli.output.style("dim", withoutControls(facts.join(" · ")), process.stderr));
+  cli.output.report(cli.output.style("dim", withoutControls(facts.join(" · ")), process.stderr));
 }
 
 function mustAllowSandbox({ output }: Cli, { compatibility }: ProductDetail, { provider }: RunOptions): void {
@@ -74,7 +74,7 @@ function mustAllowSandbox({ output }: Cli, { compatibility }: ProductDetail, { p
       `You have no valid key of ${provider} that fits this product`,
       `Store one: stoa keys add ${provider}`,
     );
-  output.say(`No valid key of ${compatibility.join(", ")}: using the sandbox, which calls no model.`);
+  output.report(`No valid key of ${compatibility.join(", ")}: using the sandbox, which calls no model.`);
 }
 
 function toRunOptions({ model, maxTokens, maxCost, productVersion }: RunOptions) {
@@ -101,7 +101,7 @@ async function execute(cli: Cli, request: Execute, isStreamed: boolean): Promise
   } catch (error) {
     if (cli.signal.aborted) {
       await stoa.ai.executions.cancel(executionId).catch(() => {});
-      cli.output.say(`\nCanceled: ${executionId}`);
+      cli.output.report(`\nCanceled: ${executionId}`);
     }
     throw error;
   }

@@ -100,7 +100,7 @@ function defineEndpoints(command: Command): void {
     examples: ["stoa webhooks create --url https://example.com/hook --events purchase.completed"],
     columns: [...columns, { field: "secret" }] as Column<NewWebhookEndpoint>[],
     call: async (stoa, options) => stoa.webhooks.create((await endpointBody(options)) as { url: string }),
-    say: () => "Store the secret: it is not shown again.",
+    message: () => "Store the secret: it is not shown again.",
   });
   objectCommand<WebhookEndpoint, EndpointOptions>(command, {
     name: "update <endpoint>",
@@ -127,7 +127,7 @@ function defineEndpoints(command: Command): void {
     examples: ["stoa webhooks delete whk_…"],
     columns: [],
     call: (stoa, _options, [endpoint = ""]) => stoa.webhooks.delete(endpoint),
-    say: () => "Deleted.",
+    message: () => "Deleted.",
   });
   objectCommand<RotatedWebhookSecret, { overlap?: number }>(command, {
     name: "rotate-secret <endpoint>",

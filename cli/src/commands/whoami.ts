@@ -19,7 +19,7 @@ export default function define(command: Command): void {
       const account = await stoa.account.get();
       cli.output.object(account, columns);
       const source = profile ? `profile ${profileName}` : "given key";
-      cli.output.say(cli.output.style("dim", `${baseUrl}, ${source}`, process.stderr));
+      cli.output.report(cli.output.style("dim", `${baseUrl}, ${source}`, process.stderr));
     }),
   );
   example(command, "stoa whoami --fields email,plan");

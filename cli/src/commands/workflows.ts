@@ -77,7 +77,7 @@ async function run(cli: Cli, options: RunOptions, text: string): Promise<void> {
   } catch (error) {
     if ((error as Error).name === "AbortError") {
       await stoa.ai.executions.cancel(executionId).catch(() => {});
-      cli.output.say(`Canceled: ${executionId}`);
+      cli.output.report(`Canceled: ${executionId}`);
     }
     throw error;
   }
@@ -89,7 +89,9 @@ async function start(cli: Cli, stoa: Stoa, product: ProductDetail, options: RunO
   const providers = listProviders(definition);
   const keys = await readKeys(stoa, options.key, providers);
   if (keys.defaults.length > 0)
-    cli.output.say(`No valid key of ${keys.defaults.join(", ")}: using the sandbox, which calls no model.`);
+    cli.output.report(
+      `No valid key of ${keys.defaults.join(", ")}: using the sandbox, which calls no model.`,
+    );
   const { maxCost, productVersion } = options;
   const body = {
     ...{ input, apiKeys: keys.byProvider },
@@ -150,7 +152,7 @@ function defineDecision(parent: Command, name: Decision, description: string): v
         const stepId = given ?? (await findWaitingStep(stoa, executionId));
         const step = await decide(stoa, executionId, stepId, name);
         cli.output.object(step, [{ field: "stepId", title: "step" }, { field: "decision" }]);
-        cli.output.say(`See how the run goes on: stoa workflows follow ${executionId}`);
+        cli.output.report(`See how the run goes on: stoa workflows follow ${executionId}`);
       }),
     );
   example(command, `stoa workflows ${name} exec_…`, `stoa workflows ${name} exec_… review`);
@@ -208,5 +210,5 @@ async function printResult({ output }: Cli, execution: WorkflowExecution): Promi
   else await output.write(execution.output);
   const { usage, duration, executionId } = execution;
   const facts = [usage && describeUsage(usage), `${duration} s`, executionId].filter((fact) => fact);
-  output.say(output.style("dim", facts.join(" · "), process.stderr));
+  output.report(output.style("dim", facts.join(" · "), process.stderr));
 }

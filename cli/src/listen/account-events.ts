@@ -25,7 +25,7 @@ export function listenTo(
   const onReconnect = (failures: number) => {
     // The signal ends the connection, too.
     if (failures === 0 && !signal.aborted)
-      cli.output.say("The connection to the service broke off. Reconnecting.");
+      cli.output.report("The connection to the service broke off. Reconnecting.");
   };
   return stoa.events.listen({ after, types, signal, onReconnect });
 }

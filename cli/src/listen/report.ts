@@ -27,6 +27,6 @@ export function reportForwarded(
 ): boolean {
   output.item({ time: new Date().toISOString(), type, id, ...result }, lineColumns);
   const isTaken = result.status !== null && result.status >= 200 && result.status < 300;
-  if (!isTaken) output.say(`Send it again: stoa events resend ${id} --forward-to ${url.href}`);
+  if (!isTaken) output.report(`Send it again: stoa events resend ${id} --forward-to ${url.href}`);
   return isTaken;
 }

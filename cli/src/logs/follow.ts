@@ -31,7 +31,7 @@ export async function followLog<T extends object>(cli: Cli, options: FollowOptio
   for (;;) {
     const leastMs = Math.max(intervalMs, cli.pace.pauseMs(log.cost));
     if (leastMs > intervalMs && !isSlow)
-      cli.output.say(
+      cli.output.report(
         `Reading every ${Math.ceil(leastMs / 1_000)} s, not every ${intervalMs / 1_000} s: ${cli.pace.describe()}.`,
       );
     isSlow = leastMs > intervalMs;

@@ -102,7 +102,7 @@ async function readProduct<T extends CreateProduct | UpdateProduct>(options: Pro
 }
 
 const showWarnings = (cli: Cli, warnings: { field: string; reason: string }[]) => {
-  for (const { field, reason } of warnings) cli.output.say(`warning: ${field}: ${reason}`);
+  for (const { field, reason } of warnings) cli.output.report(`warning: ${field}: ${reason}`);
 };
 
 type Move = "publish" | "unpublish" | "withdraw";

@@ -57,7 +57,7 @@ async function pullProduct(
   const [id, folder] = isId ? [first, second] : [undefined, first];
   const { pull } = await import("../project/pull.ts");
   const { product, taken } = await pull(cli, folder, id, options);
-  cli.output.say(taken.length > 0 ? `Updated ${taken.join(", ")}.` : "The folder has everything already.");
+  cli.output.report(taken.length > 0 ? `Updated ${taken.join(", ")}.` : "The folder has everything already.");
   showProduct(cli, product);
 }
 
@@ -66,7 +66,7 @@ function showProduct(cli: Cli, product: ProductDetail): void {
   const { id, title, version, status } = product;
   if (cli.output.isJson || cli.options.fields !== undefined) cli.output.object(product, resultColumns);
   else cli.output.line(withoutControls(id));
-  cli.output.say(withoutControls(`${title}, version ${version}: ${status}`));
+  cli.output.report(withoutControls(`${title}, version ${version}: ${status}`));
 }
 
 async function showDiff(cli: Cli, { exitCode }: { exitCode?: boolean }, folder: string): Promise<void> {
@@ -77,5 +77,5 @@ async function showDiff(cli: Cli, { exitCode }: { exitCode?: boolean }, folder: 
   if (cli.output.isJson) return cli.output.json({ id: product.id, local, remote });
   if (lines.length > 0) await cli.output.page(paintDiff(lines, cli.output, process.stdout));
   if (remote.length > 0)
-    cli.output.say(`Changed on the service since the last pull or push: ${remote.join(", ")}.`);
+    cli.output.report(`Changed on the service since the last pull or push: ${remote.join(", ")}.`);
 }

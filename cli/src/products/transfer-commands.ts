@@ -124,7 +124,7 @@ async function showImport(cli: Cli, result: ImportResult): Promise<void> {
   ]);
   const { created, updated, unchanged, published } = result;
   const done = result.dryRun ? "Nothing was written. An import would have" : "Products:";
-  cli.output.say(
+  cli.output.report(
     `${done} ${created} created, ${updated} updated, ${unchanged} unchanged, ${published} published.`,
   );
 }

@@ -49,5 +49,5 @@ export function showWarnings(
   warnings: readonly { field: string; reason: string }[],
 ): void {
   for (const { field, reason } of warnings)
-    cli.output.say(withoutControls(`warning: ${file.name}:${file.lineOf(field)}: ${field} ${reason}`));
+    cli.output.report(withoutControls(`warning: ${file.name}:${file.lineOf(field)}: ${field} ${reason}`));
 }

@@ -145,7 +145,7 @@ async function takeFiles({ cli, folder, state, product, comparison, taken }: Pul
       delete state.files[name];
       continue;
     }
-    cli.output.say(`Downloading files/${name}`);
+    cli.output.report(`Downloading files/${name}`);
     const bytes = await download(cli, there.url, `files/${name}`);
     if (createHash("sha256").update(bytes).digest("hex") !== there.sha256)
       throw new CommandError(`files/${name} arrived damaged`, "Repeat the command.");
@@ -157,7 +157,9 @@ async function takeFiles({ cli, folder, state, product, comparison, taken }: Pul
   for (const { name, sha256 } of product.files ?? [])
     if (comparison.files.get(name) === "same") state.files[name] = sha256;
     else if (!isAttachmentName(name))
-      cli.output.say(withoutControls(`Left out the service's file ${JSON.stringify(name)}: no usual name.`));
+      cli.output.report(
+        withoutControls(`Left out the service's file ${JSON.stringify(name)}: no usual name.`),
+      );
   return names;
 }
 
@@ -209,7 +211,8 @@ async function takeImages(
     } else continue;
     names.push(name);
   }
-  if (names.length > 0) cli.output.say(`Updated ${names.length} ${names.length === 1 ? "image" : "images"}.`);
+  if (names.length > 0)
+    cli.output.report(`Updated ${names.length} ${names.length === 1 ? "image" : "images"}.`);
   const described = [...alts].filter(([, alt]) => alt !== "");
   return { names, alts: names.length > 0 ? Object.fromEntries(described) : undefined };
 }

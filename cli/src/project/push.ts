@@ -73,8 +73,8 @@ async function showAndAsk(
   comparison: Comparison,
 ): Promise<void> {
   const lines = await toDiff({ name: local.file.name, local, product, comparison });
-  if (lines.length === 0) return cli.output.say("Nothing has changed since the last push.");
-  cli.output.say(paintDiff(lines, cli.output, process.stderr));
+  if (lines.length === 0) return cli.output.report("Nothing has changed since the last push.");
+  cli.output.report(paintDiff(lines, cli.output, process.stderr));
   if (options.yes || !isInteractive()) return;
   const { host } = new URL(state.baseUrl);
   const question = product ? `Push this to ${product.id} on ${host}?` : `Create this product on ${host}?`;
@@ -146,6 +146,6 @@ const conflictError = (id: string, changed: readonly string[]) =>
 async function publish({ cli, stoa, local }: Push, product: ProductDetail): Promise<ProductDetail> {
   if (product.status === "published" || product.status === "pending_review") return product;
   const published = await withMistakesAtLines(local.file, () => stoa.products.publish(product.id));
-  cli.output.say(published.status === "published" ? "Published." : "Sent to the moderators.");
+  cli.output.report(published.status === "published" ? "Published." : "Sent to the moderators.");
   return published;
 }

@@ -14,13 +14,13 @@ export async function sendFiles(work: Push, product: ProductDetail, { files }: C
     const here = local.files.get(name);
     const there = product.files?.find((file) => file.name === name);
     if (change !== "same" && here) {
-      cli.output.say(`Uploading files/${name}`);
+      cli.output.report(`Uploading files/${name}`);
       const { file, progress } = await openUpload(here.path, name);
       const form = { file, ...(changelog !== undefined && { changelog }) };
       const added = await stoa.files.create(product.id, form, UPLOAD).finally(() => progress.end());
       if (added.name !== name) throw renamedError(name, added.name);
     } else if (change !== "same" && there) {
-      cli.output.say(`Removing files/${name}`);
+      cli.output.report(`Removing files/${name}`);
       await stoa.files.delete(product.id, there.id);
     }
     if (here) state.files[name] = here.sha256;
@@ -39,13 +39,13 @@ export async function sendImages(work: Push, product: ProductDetail, { images }:
   const { stoa, local, state, cli } = work;
   // First the removals: a product has at most ten images.
   for (const id of obsoleteImages(work, product)) {
-    cli.output.say(`Removing the image ${id}`);
+    cli.output.report(`Removing the image ${id}`);
     await stoa.images.delete(product.id, id);
   }
   for (const name of Object.keys(state.images)) if (!local.images.has(name)) delete state.images[name];
   for (const [name, { path, sha256, alt }] of local.images) {
     if (images.get(name) === "same") continue;
-    cli.output.say(`Uploading images/${name}`);
+    cli.output.report(`Uploading images/${name}`);
     state.images[name] = { id: null, sha256, alt, remoteAlt: alt };
     await writeState(local.folder, state);
     const { file, progress } = await openUpload(path, name);

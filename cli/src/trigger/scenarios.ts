@@ -138,7 +138,7 @@ function changePlan(stage: Stage): Promise<void> {
     await session.account.subscription.update({ plan: next });
     const { scheduled } = await session.account.subscription.update({ plan });
     const end = scheduled ? ` until ${scheduled.effectiveDate.slice(0, 10)}` : "";
-    stage.cli.output.say(`Your plan is ${next}${end}, paid by a test method. It was ${plan}.`);
+    stage.cli.output.report(`Your plan is ${next}${end}, paid by a test method. It was ${plan}.`);
   });
 }
 

@@ -85,7 +85,7 @@ export class StepBoard {
 
   #show(stepId: string, line: Line, isOwnChange: boolean): void {
     if (!process.stderr.isTTY) {
-      if (isOwnChange) this.#output.say(this.#render(stepId, line));
+      if (isOwnChange) this.#output.report(this.#render(stepId, line));
       return;
     }
     const { columns = 80, rows = 24 } = process.stderr;
