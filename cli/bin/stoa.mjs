@@ -2,6 +2,8 @@
 // Plain JavaScript, so that a Node that is too old can still report it.
 import { existsSync } from "node:fs";
 import module from "node:module";
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 // Removes a key given as an argument from the list of processes.
@@ -15,7 +17,12 @@ if (major < 20 || (major === 20 && minor < 12)) {
   console.error(`stoa needs Node 20.12 or newer and runs on ${process.version}.`);
   process.exitCode = 1;
 } else if (existsSync(source)) await runSource();
-else await import(built);
+else {
+  // In the user's own folder: another user could put code into a shared one.
+  // biome-ignore lint/style/noProcessEnv: before any source is loaded
+  module.enableCompileCache?.(join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "stoa"));
+  await import(built);
+}
 
 /** In the repository the sources run, with those of the SDK. */
 async function runSource() {
