@@ -18,12 +18,12 @@ before(async () => {
 });
 after(() => market.close());
 
-/** Commands in this process, without their talk. */
+/** Commands in this process, without their messages. */
 async function openCli(): Promise<Cli> {
   const { key } = await market.createUser();
   const baseUrl = `${market.origin}/v1`;
   const stoa = new Stoa({ baseUrl, apiKey: key });
-  const output = { say: () => {}, style: (_style: unknown, text: string) => text };
+  const output = { report: () => {}, style: (_style: unknown, text: string) => text };
   const { signal } = new AbortController();
   return { output, signal, stoa: async () => stoa, settings: async () => ({ baseUrl }) } as unknown as Cli;
 }
