@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const STOA = fileURLToPath(new URL("../bin/stoa.mjs", import.meta.url));
-const TIMEOUT_MS = 120_000;
+/** Longer than a test file may take: ends what a failed test left, and never a command that is slow. */
+const TIMEOUT_MS = 600_000;
 
 export interface Finished {
   code: number | null;
