@@ -31,8 +31,8 @@ export async function listEventIds(market: Market, { userId }: Client): Promise<
 }
 
 /**
- * `stoa listen` gets events while its connection is cut again and again, the service is restarted, and the command itself is killed once.
- * Returns the events in order, and what arrived.
+ * `stoa listen` gets events while its connection breaks again and again: once because the service restarts, once because the command
+ * itself is killed, and otherwise by a cut. Returns the events in order, and what arrived.
  */
 export async function listenThroughDisconnects({
   events,
@@ -55,9 +55,10 @@ export async function listenThroughDisconnects({
 
   const part = Math.ceil(events / disconnects);
   for (let published = 0, n = 0; published < events; published += part, n++) {
-    await publishEvents(market.service, owner, Math.min(part, events - published));
+    const count = Math.min(part, events - published);
+    await publishEvents(market.service, owner, count);
     // Cuts in the middle of what is on its way.
-    await until("some events arrive", () => receiver.received.length > published + part / 2);
+    await until("half of the new events arrive", () => receiver.received.length >= published + count / 2);
     if (n === Math.floor(disconnects / 3)) {
       await serving.close();
       serving = await startServing();
