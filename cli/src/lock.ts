@@ -5,32 +5,44 @@ import { CommandError } from "./errors.ts";
 
 const POLL_MS = 25;
 
+/** The locks of this process. A killed process may have had the same number, as in containers. */
+const owned = new Set<string>();
+
 /**
  * Takes a lock file, whose text is the process and a random owner. That of a process that was killed is taken over. Returns what
- * gives it back.
+ * gives it back. Throws `toError` of the process that holds it after `waitMs`.
  */
-export async function acquireLock(path: string, waitMs: number): Promise<() => Promise<void>> {
+export async function acquireLock(
+  path: string,
+  waitMs: number,
+  toError: (pid: number) => Error = () =>
+    new CommandError("Another stoa command is at work here", `Wait for it. If none runs, delete ${path}.`),
+): Promise<() => Promise<void>> {
   const owner = `${process.pid} ${randomBytes(8).toString("hex")}`;
   const draft = `${path}.${owner.split(" ")[1]}`;
   const giveUpAt = Date.now() + waitMs;
   // Linked when it is complete, so that no lock is without its owner.
   await writeFile(draft, owner, { mode: 0o600 });
+  owned.add(owner);
   try {
     while (!(await tryLink(draft, path))) {
       const held = await readFile(path, "utf8").catch(() => "");
       const pid = Number(held.split(" ")[0]);
-      if (held !== "" && !isRunning(pid)) await removeIf(path, held);
-      else if (Date.now() >= giveUpAt)
-        throw new CommandError(
-          "Another stoa command is at work here",
-          `Wait for it. If none runs, delete ${path}.`,
-        );
+      const isHeld = pid === process.pid ? owned.has(held) : isRunning(pid);
+      if (held !== "" && !isHeld) await removeIf(path, held);
+      else if (Date.now() >= giveUpAt) throw toError(pid);
       else await sleep(POLL_MS);
     }
+  } catch (error) {
+    owned.delete(owner);
+    throw error;
   } finally {
     await rm(draft, { force: true });
   }
-  return () => removeIf(path, owner);
+  return async () => {
+    await removeIf(path, owner);
+    owned.delete(owner);
+  };
 }
 
 async function tryLink(draft: string, path: string): Promise<boolean> {

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { link, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { UsageError } from "../errors.ts";
+import { acquireLock } from "../lock.ts";
 import { profilePath, toProfileError } from "../profiles.ts";
 
 const folder = (): string => join(dirname(profilePath()), "listen");
@@ -58,29 +59,19 @@ export class Position {
   /** Two commands at once would deliver each event twice. Returns what ends the claim; that of a killed process ends with it. */
   async claim(): Promise<() => Promise<void>> {
     const path = `${this.#path}.lock`;
-    const holder = Number(await readIfExists(path));
-    if (holder > 0 && holder !== process.pid && isRunning(holder))
-      throw new UsageError(
-        `Another stoa listen, process ${holder}, forwards to ${this.#route.forwardTo}`,
+    const toError = (pid: number) =>
+      new UsageError(
+        `Another stoa listen, process ${pid}, forwards to ${this.#route.forwardTo}`,
         `End it, or forward to another path. If that process is another program, delete ${path}.`,
       );
-    await rename(await writeTemporary(path, String(process.pid)), path);
-    return () => rm(path, { force: true });
+    await makeFolder(path);
+    return acquireLock(path, 0, toError);
   }
 
   async write(lastEventId: string): Promise<void> {
     const text = `${JSON.stringify({ ...this.#route, lastEventId })}\n`;
     const temporary = await writeTemporary(this.#path, text);
     await rename(temporary, this.#path);
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    // Another user's process.
-    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
 
@@ -95,11 +86,19 @@ async function readIfExists(path: string): Promise<string | null> {
 
 async function writeTemporary(path: string, text: string): Promise<string> {
   const temporary = `${path}.${randomBytes(6).toString("hex")}`;
+  await makeFolder(path);
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await writeFile(temporary, text, { mode: 0o600 });
   } catch (error) {
     throw toProfileError(error, path);
   }
   return temporary;
+}
+
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw toProfileError(error, path);
+  }
 }
