@@ -20,7 +20,7 @@ const streams = { output: process.stderr };
 export const confirm = (message: string, instead: string): Promise<boolean> =>
   ask(instead, (prompts) => prompts.confirm({ message, initialValue: false, ...streams }));
 
-/** Shows no letter of the answer. */
+/** The answer is not shown. */
 export const askSecret = (message: string, instead: string): Promise<string> =>
   ask(instead, (prompts) => prompts.password({ message, mask: "•", ...streams }));
 

@@ -77,7 +77,7 @@ suite("stoa products list, get, versions and history", () => {
     assert.match(get.stdout, /^id +prod_\w+\ntitle +Dear\n[\s\S]*\nvariables +topic, language\n/);
   });
 
-  test("a product that nobody sees: exit code 2; a wrong number: exit code 1", async () => {
+  test("a product that does not exist: exit code 2; a wrong number: exit code 1", async () => {
     await fails(2, /^error: .*\n/, "get", "prod_01h455vb4pex5vsknk084sn02q");
     await fails(1, /^error: "cheap" is no number\n/, "list", "--max-price", "cheap");
     await fails(2, /sort/, "list", "--sort", "beauty");

@@ -24,7 +24,7 @@ after(async () => {
 });
 
 suite("in a terminal", { skip: skipWithoutTerminal }, () => {
-  test("login by key: asks for it and shows no letter of it", async () => {
+  test("login by key: asks for it and does not show it", async () => {
     const terminal = openTerminal(stoa, ["login", "--api-key"]);
     await terminal.sees("API key");
     terminal.type(`${user.key}\r`);

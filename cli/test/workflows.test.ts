@@ -168,7 +168,7 @@ suite("stoa workflows run", () => {
   });
 });
 
-test("stoa workflows run in a terminal: lines with wide letters fit into it", {
+test("stoa workflows run in a terminal: lines with wide characters fit into it", {
   skip: skipWithoutTerminal,
 }, async () => {
   const wide = transformStep("translate", `"${"海".repeat(80)}"`);

@@ -212,7 +212,7 @@ function mustBeKnown(name: string, head: ParsedYaml, fields: Fields): void {
   );
 }
 
-/** Levenshtein's: how many letters to add, remove or replace. */
+/** The Levenshtein distance: how many characters to add, remove or replace. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, at) => at);
   for (let i = 1; i <= from.length; i++) {

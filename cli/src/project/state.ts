@@ -60,7 +60,7 @@ export async function readState(folder: string, baseUrl: string): Promise<Projec
   return stored;
 }
 
-/** Whoever wrote a repository wrote its state too. */
+/** A project that was cloned from elsewhere can hold any state. */
 function parseState(path: string, text: string): ProjectState {
   const refuse = (problem: string) => {
     throw new UsageError(

@@ -6,6 +6,7 @@ import { createDraft, haiku } from "../../../test/factories.ts";
 import { runs } from "../../../test/full-size.ts";
 import { exportOf, JSONL, jsonLines, sendImport, ZIP, zipExportOf } from "../../../test/import-export.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { storableText } from "../../../test/storable-text.ts";
 import { readMarkdown, toMarkdown } from "./markdown.ts";
 
 let market: Market;
@@ -50,59 +51,26 @@ const contents = [
   "日".repeat(200_000),
 ];
 
-const oddText = fc.oneof(
-  fc.string({ unit: "grapheme", maxLength: 100 }),
-  fc.string({ unit: "binary", maxLength: 60 }),
-  fc
-    .array(
-      fc.constantFrom(
-        "\n",
-        "\r\n",
-        "\r",
-        "---",
-        "- ",
-        ": ",
-        "#",
-        "'",
-        '"',
-        "|",
-        ">",
-        " ",
-        "\t",
-        "{{a}}",
-        "…",
-        "é",
-        "&x",
-        "*x",
-        "!!str",
-      ),
-      {
-        maxLength: 20,
-      },
-    )
-    .map((parts) => parts.join("")),
-  fc.constantFrom("null", "~", "true", "no", "1.0", "0x1f", "2026-01-01", "<<", "=", "{}", "[]"),
-);
-const storable = oddText.map((text) => text.replaceAll("\0", "").toWellFormed());
-const line = (max: number) => storable.map((text) => toVisibleLine(text.slice(0, max).toWellFormed()) || "x");
+const line = (max: number) =>
+  storableText.map((text) => toVisibleLine(text.slice(0, max).toWellFormed()) || "x");
 
 const products = fc.record(
   {
     title: line(120),
-    description: storable,
+    description: storableText,
     type: fc.constant("PROMPT"),
     category: fc.constantFrom("writing", "business"),
     price: fc.integer({ min: 1, max: 99_999 }).map((cents) => cents / 100),
     content: fc.oneof(
       fc.constantFrom(...contents),
-      storable.map((text) => text || "x"),
+      storableText.map((text) => text || "x"),
     ),
-    preview: storable,
+    preview: storableText,
     requirements: fc.array(line(500), { maxLength: 3 }),
     features: fc.array(line(500), { maxLength: 3 }),
     tags: fc.array(line(40), { maxLength: 3 }),
     compatibility: fc.subarray([...providers], { maxLength: 3 }),
-    changelog: storable,
+    changelog: storableText,
     version: fc.constantFrom("1.0.0", "0.1.0", "12.3.45"),
     lang: fc.constantFrom("en", "pt-BR"),
     models: fc.constantFrom({}, { openai: "gpt-5-mini", google: "yes" }),
@@ -189,11 +157,11 @@ suite("an export", () => {
 
 test("any text in Markdown: unchanged after export and import", async () => {
   const front = fc.record({
-    title: storable,
-    tags: fc.array(storable, { maxLength: 3 }),
+    title: storableText,
+    tags: fc.array(storableText, { maxLength: 3 }),
     price: fc.double({ noNaN: true, noDefaultInfinity: true }),
   });
-  const property = fc.asyncProperty(front, storable, async (fields, content) => {
+  const property = fc.asyncProperty(front, storableText, async (fields, content) => {
     const read = await readMarkdown(Buffer.from(await toMarkdown({ ...fields, content })));
     assert.ok("value" in read, JSON.stringify(read));
     assert.deepEqual(read.value, { ...fields, content });
