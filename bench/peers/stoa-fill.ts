@@ -57,6 +57,8 @@ function madeAt(at: number, size: number, seller: Seller): MadeProduct {
     authorId: seller.id,
     authorName: seller.name,
     authorVerified: false,
+    authorHandle: null,
+    authorAvatar: null,
     images: [],
     createdAt,
     updatedAt: createdAt,

@@ -211,6 +211,10 @@ export const api = {
     get: account.get,
     update: account.update,
     close: account.close,
+    avatar: {
+      create: account.createAvatar,
+      delete: account.deleteAvatar,
+    },
     referral: {
       get: referrals.get,
     },
@@ -339,6 +343,7 @@ export {
   scopeDescriptions,
 } from "./accounts/oauth.ts";
 export { type LoggedRequest, REQUEST_LOG_RETENTION_DAYS } from "./accounts/request-logs.ts";
+export type { ProfileLink } from "./accounts/seller-profile.ts";
 export {
   type ChangePassword,
   type LogIn,

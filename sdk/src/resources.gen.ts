@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, QuotaUsage, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SendMagicLink, Session, SetPayoutAccount, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateDiscountCode, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, QuotaUsage, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SendMagicLink, Session, SetPayoutAccount, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateDiscountCode, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -1674,6 +1674,35 @@ export class RequestLogsResource extends Resource {
   }
 }
 
+export class AccountAvatarResource extends Resource {
+  /**
+   * Set your avatar
+   *
+   * PNG, JPEG, WebP, GIF (its first frame) or AVIF, at most 5 MiB and 40 megapixels. The service encodes it again as WebP, at most 512 wide and high, without metadata. It replaces the present avatar, and your products show it at once.
+   *
+   * Needs a session; API keys and OAuth tokens are refused.
+   */
+  create(form: {
+    /** The file, with its name; at most 5242880 bytes */
+    file: File;
+  }, options?: RequestOptions): Call<Avatar> {
+    return this.client.call("POST", "/account/avatar", { form }, options);
+  }
+
+  /**
+   * Remove your avatar
+   *
+   * Its URL is 404 at once. Succeeds too if you have none.
+   *
+   * Needs a session; API keys and OAuth tokens are refused.
+   */
+  delete(options?: RequestOptions): Call<{
+    removed: true;
+  }> {
+    return this.client.call("DELETE", "/account/avatar", {}, options);
+  }
+}
+
 export class AccountReferralResource extends Resource {
   /**
    * Read your referral code and its earnings
@@ -1827,6 +1856,7 @@ export class AccountSubscriptionResource extends Resource {
 }
 
 export class AccountResource extends Resource {
+  readonly avatar: AccountAvatarResource = new AccountAvatarResource(this.client);
   readonly referral: AccountReferralResource = new AccountReferralResource(this.client);
   readonly password: AccountPasswordResource = new AccountPasswordResource(this.client);
   readonly sessions: AccountSessionsResource = new AccountSessionsResource(this.client);
@@ -1843,9 +1873,9 @@ export class AccountResource extends Resource {
   }
 
   /**
-   * Change your name, profile text, country or the terms of your sales
+   * Change your name, public profile, country or the terms of your sales
    *
-   * Only the fields that you send change. Your products show a new name at once. Orders keep the terms and the country of their purchase.
+   * Only the fields that you send change. Your products show a new name or handle at once. A handle cannot be changed once it is chosen (422), and one of another account is 409. Orders keep the terms and the country of their purchase.
    *
    * Needs a session; API keys and OAuth tokens are refused.
    */

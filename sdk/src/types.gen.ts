@@ -31,6 +31,9 @@ export interface ProductCard {
   author: {
     id: string;
     name: string;
+    /** null: not chosen yet */
+    handle: string | null;
+    avatar: Avatar | null;
     verified: boolean;
   };
   rating: {
@@ -41,6 +44,11 @@ export interface ProductCard {
     views: number;
     purchases: number;
   };
+}
+
+export interface Avatar {
+  /** WebP, at most 512 wide and high; another picture has another URL */
+  url: string;
 }
 
 export interface Ratings {
@@ -127,6 +135,9 @@ export interface ProductDetail {
   author: {
     id: string;
     name: string;
+    /** null: not chosen yet */
+    handle: string | null;
+    avatar: Avatar | null;
     verified: boolean;
     bio: string;
   };
@@ -297,6 +308,9 @@ export interface UpdatedProduct {
   author: {
     id: string;
     name: string;
+    /** null: not chosen yet */
+    handle: string | null;
+    avatar: Avatar | null;
     verified: boolean;
     bio: string;
   };
@@ -590,6 +604,9 @@ export interface Purchase {
     author: {
       id: string;
       name: string;
+      /** null: not chosen yet */
+      handle: string | null;
+      avatar: Avatar | null;
     };
   };
   /** ISO 8601, UTC, milliseconds */
@@ -631,6 +648,9 @@ export interface PurchaseDetail {
     author: {
       id: string;
       name: string;
+      /** null: not chosen yet */
+      handle: string | null;
+      avatar: Avatar | null;
     };
   };
   /** ISO 8601, UTC, milliseconds */
@@ -1883,6 +1903,10 @@ export interface Account {
   email: string;
   name: string;
   bio: string;
+  /** The name in the address of your public profile; null: not chosen yet */
+  handle: string | null;
+  avatar: Avatar | null;
+  links: ProfileLink[];
   role: Open<"user" | "seller" | "admin">;
   /** The permissions of the role */
   permissions: (Open<"read:own_profile" | "create:products" | "read:analytics" | "manage:products" | "manage:all" | "view:admin_panel">)[];
@@ -1904,14 +1928,29 @@ export interface Account {
   createdAt: string;
 }
 
+export interface ProfileLink {
+  /** null: show the URL */
+  label: string | null;
+  url: string;
+}
+
 export interface UpdateAccount {
   name?: string;
   bio?: string;
+  /** 3 to 30 letters a to z, digits and single hyphens, stored in lower case. You choose it once; it is never given to another account */
+  handle?: string;
+  /** At most 5 https links on your public profile; the list replaces the present one */
+  links?: NewProfileLink[];
   /** Applies to later purchases */
   refundDays?: 0 | 7 | 14 | 30;
   /** The commission of a referrer, as a part of your products' net price; a product can set its own */
   commissionBasisPoints?: number;
   country?: string | null;
+}
+
+export interface NewProfileLink {
+  label?: string | null;
+  url: string;
 }
 
 export interface CloseAccount {
@@ -2503,6 +2542,10 @@ export interface AdminUser {
   email: string;
   name: string;
   bio: string;
+  /** The name in the address of your public profile; null: not chosen yet */
+  handle: string | null;
+  avatar: Avatar | null;
+  links: ProfileLink[];
   role: Open<"user" | "seller" | "admin">;
   plan: Open<"free" | "pro" | "business" | "enterprise">;
   /** Whether the email address is confirmed */
@@ -2529,6 +2572,10 @@ export interface AdminUserDetail {
   email: string;
   name: string;
   bio: string;
+  /** The name in the address of your public profile; null: not chosen yet */
+  handle: string | null;
+  avatar: Avatar | null;
+  links: ProfileLink[];
   role: Open<"user" | "seller" | "admin">;
   plan: Open<"free" | "pro" | "business" | "enterprise">;
   /** Whether the email address is confirmed */

@@ -1,10 +1,18 @@
 import { z } from "zod";
 import { plans } from "../commerce/plans.ts";
-import { endpoint, json, listOf, one } from "../core/endpoint.ts";
+import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, paging, Timestamp } from "../core/envelope.ts";
 import { type RolePermission, rolePermissions, roles } from "../core/permissions.ts";
 import { visibleLine, visibleText } from "../core/visible-text.ts";
 import { Country } from "./countries.ts";
+import {
+  Avatar,
+  Handle,
+  MAX_AVATAR_BYTES,
+  MAX_PROFILE_LINKS,
+  ProfileLink,
+  ProfileLinks,
+} from "./seller-profile.ts";
 
 const refundDays = z.union([z.literal(0), z.literal(7), z.literal(14), z.literal(30)], {
   error: "must be 0, 7, 14 or 30",
@@ -22,6 +30,12 @@ export const Account = z
     email: z.string(),
     name: z.string(),
     bio: z.string(),
+    handle: z
+      .string()
+      .nullable()
+      .describe("The name in the address of your public profile; null: not chosen yet"),
+    avatar: Avatar.nullable(),
+    links: z.array(ProfileLink),
     role: z.enum(roles),
     permissions: z
       .array(z.enum(rolePermissions.admin as readonly RolePermission[] as [RolePermission]))
@@ -47,6 +61,12 @@ export const UpdateAccount = z
   .strictObject({
     name: visibleLine(100),
     bio: visibleText(2_000),
+    handle: Handle.describe(
+      "3 to 30 letters a to z, digits and single hyphens, stored in lower case. You choose it once; it is never given to another account",
+    ),
+    links: ProfileLinks.describe(
+      `At most ${MAX_PROFILE_LINKS} https links on your public profile; the list replaces the present one`,
+    ),
     refundDays: refundDays.describe("Applies to later purchases"),
     commissionBasisPoints,
     country: Country.nullable(),
@@ -86,13 +106,41 @@ export const update = endpoint({
   name: "account.update",
   method: "PATCH",
   path: "/account",
-  summary: "Change your name, profile text, country or the terms of your sales",
+  summary: "Change your name, public profile, country or the terms of your sales",
   description:
-    "Only the fields that you send change. Your products show a new name at once. Orders keep the terms and the country of their purchase.",
+    "Only the fields that you send change. Your products show a new name or handle at once. A handle cannot be changed once it is chosen (422), and one of another account is 409. Orders keep the terms and the country of their purchase.",
   access: session,
-  request: json(UpdateAccount, { name: "Ada Lovelace", bio: "Prompts for engines of all kinds." }),
+  request: json(UpdateAccount, {
+    name: "Ada Lovelace",
+    bio: "Prompts for engines of all kinds.",
+    handle: "ada",
+    links: [{ label: "Notes", url: "https://example.com/notes" }],
+  }),
   response: one(Account),
   supportsIfMatch: true,
+  errors: ["CONFLICT", "VALIDATION_ERROR"],
+});
+
+export const createAvatar = endpoint({
+  name: "account.avatar.create",
+  method: "POST",
+  path: "/account/avatar",
+  summary: "Set your avatar",
+  description:
+    "PNG, JPEG, WebP, GIF (its first frame) or AVIF, at most 5 MiB and 40 megapixels. The service encodes it again as WebP, at most 512 wide and high, without metadata. It replaces the present avatar, and your products show it at once.",
+  access: session,
+  request: { kind: "upload", maxBytes: MAX_AVATAR_BYTES, fields: z.strictObject({}), example: {} },
+  response: created(Avatar),
+});
+
+export const deleteAvatar = endpoint({
+  name: "account.avatar.delete",
+  method: "DELETE",
+  path: "/account/avatar",
+  summary: "Remove your avatar",
+  description: "Its URL is 404 at once. Succeeds too if you have none.",
+  access: session,
+  response: one(z.object({ removed: z.literal(true) })),
 });
 
 export const CloseAccount = z

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { authorFields } from "../accounts/seller-profile.ts";
 import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, paging, Timestamp } from "../core/envelope.ts";
 import { Provider, providers } from "../core/providers.ts";
@@ -11,7 +12,7 @@ import { SemanticVersion } from "./versions.ts";
 export const productTypes = ["PROMPT", "WORKFLOW"] as const;
 const ProductType = z.enum(productTypes).describe("New values may be added");
 const line = visibleLine;
-const author = z.object({ id: z.string(), name: z.string(), verified: z.boolean() });
+const author = z.object({ ...authorFields, verified: z.boolean() });
 const shared = {
   id: z.string(),
   title: z.string(),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { authorFields } from "../accounts/seller-profile.ts";
 import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, filter, paging, Timestamp } from "../core/envelope.ts";
 import { OrderEvent, Refund, Refundable } from "./refunds.ts";
@@ -46,7 +47,7 @@ export const Purchase = NewPurchase.extend({
     title: z.string().describe("As it was at the purchase"),
     type: z.string(),
     version: z.string().describe("The version that was bought"),
-    author: z.object({ id: z.string(), name: z.string() }),
+    author: z.object(authorFields),
   }),
   createdAt: Timestamp,
   completedAt: Timestamp.nullable().describe("When it was paid; null: not yet, or never"),

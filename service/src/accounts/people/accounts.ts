@@ -2,6 +2,7 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { firstOf, required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { retireHandle } from "./handles.ts";
 import { type AccountRow, lockAccount, lockActiveAdmins, updateAccount, waitForWriters } from "./queries.ts";
 
 export {
@@ -36,11 +37,15 @@ export async function mustNotBeLastAdmin(tx: Tx, userId: string): Promise<void> 
 
 export const hasAdmin = async (tx: Tx) => (await lockActiveAdmins(tx)).length > 0;
 
-/** Replaces all personal data. Returns the name under which reviews and sales stay. */
-export async function anonymizeAccount(ctx: Context, tx: Tx, user: AccountRow): Promise<string> {
-  const name = "Closed account";
+/** Replaces all personal data. Returns what products, reviews and sales show from now on. */
+export async function anonymizeAccount(ctx: Context, tx: Tx, user: AccountRow) {
+  const shown = { id: user.id, name: "Closed account", verified: user.verified, handle: null, avatar: null };
+  if (user.handle) await retireHandle(tx, user.handle);
   await updateAccount(tx, user.id, {
-    name,
+    name: shown.name,
+    handle: null,
+    avatar: null,
+    links: "[]",
     email: `closed+${user.id}@invalid.invalid`,
     bio: "",
     role: user.role === "admin" ? "user" : user.role,
@@ -49,5 +54,5 @@ export async function anonymizeAccount(ctx: Context, tx: Tx, user: AccountRow): 
     country: null,
     closedAt: ctx.now(),
   });
-  return name;
+  return shown;
 }

@@ -1,4 +1,4 @@
-import type { Plan, Quota, Role } from "@stoa/contract";
+import type { Plan, ProfileLink, Quota, Role } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 
@@ -49,7 +49,7 @@ export const updateRoleToSeller = (db: Queries, userId: string) =>
       role: row.case().when("role", "=", "user").then("seller").else(row.ref("role")).end(),
     }))
     .where("id", "=", userId)
-    .returning(["name", "verified"])
+    .returning(["id", "name", "verified", "handle", "avatar"])
     .executeTakeFirstOrThrow();
 
 /** Returns false when the address has an account already. */
@@ -132,6 +132,10 @@ export interface AccountRow {
   email: string;
   name: string;
   bio: string;
+  handle: string | null;
+  /** The digest of the picture. */
+  avatar: string | null;
+  links: ProfileLink[];
   role: Role;
   plan: Plan;
   quota: Quota[] | null;
@@ -152,6 +156,9 @@ export const accountColumns = [
   "email",
   "name",
   "bio",
+  "handle",
+  "avatar",
+  "links",
   "role",
   "plan",
   "quota",
@@ -213,6 +220,9 @@ export interface AccountValues {
   name: string;
   email: string;
   bio: string;
+  handle: string | null;
+  avatar: string | null;
+  links: string;
   role: Role;
   quota: string | null;
   verified: boolean;
@@ -227,3 +237,16 @@ export interface AccountValues {
 
 export const updateAccount = (tx: Tx, id: string, values: Partial<AccountValues>) =>
   tx.updateTable("users").set(values).where("id", "=", id).execute();
+
+/** Call it after the handle was written: only then a closing of its last owner is visible. */
+export async function isHandleRetired(tx: Tx, digest: Buffer): Promise<boolean> {
+  const found = await tx
+    .selectFrom("retiredHandles")
+    .select("digest")
+    .where("digest", "=", digest)
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
+export const insertRetiredHandle = (tx: Tx, digest: Buffer) =>
+  tx.insertInto("retiredHandles").values({ digest }).execute();

@@ -66,7 +66,7 @@ export async function findUser(ctx: Context, idOrEmail: string) {
   return user;
 }
 
-/** The first product makes a user a seller. Returns the name and badge that the product shows. */
+/** The first product makes a user a seller. Returns what the product shows of its author. */
 export const promoteToSeller = (tx: Tx, userId: string) => updateRoleToSeller(tx, userId);
 
 /** The plan cannot change until the transaction ends. */

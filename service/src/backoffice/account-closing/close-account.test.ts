@@ -542,7 +542,11 @@ suite("after an account was closed", () => {
     const { ctx } = market.service;
     const [person, seller] = [await hasPerson("LEAVERMARK"), await market.createUser()];
     const { userId } = person.key;
-    await person.session.patch("/v1/account", { bio: "BIOMARK" });
+    await person.session.patch("/v1/account", {
+      bio: "BIOMARK",
+      handle: "handlemark",
+      links: [{ label: "LINKMARK", url: "https://example.com/" }],
+    });
     await createDraft(person.key);
     const imported = JSON.stringify({ ...haiku, id: "IMPORTMARK" });
     const headers = { "content-type": "application/jsonl" };
@@ -599,6 +603,8 @@ suite("after an account was closed", () => {
     for (const mark of [
       "LEAVERMARK",
       "BIOMARK",
+      "handlemark",
+      "LINKMARK",
       "KEYNAMEMARK",
       "IMPORTMARK",
       "HOOKMARK",

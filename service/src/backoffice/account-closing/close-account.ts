@@ -107,8 +107,7 @@ async function removeAccountData(
   source: RequestSource | null,
 ): Promise<void> {
   for (const handler of onAccountClosed) await handler(ctx, tx, user, source);
-  const name = await anonymizeAccount(ctx, tx, user);
-  await updateAuthorOnProducts(tx, { ...user, name });
+  await updateAuthorOnProducts(tx, await anonymizeAccount(ctx, tx, user));
 }
 
 /** An account cannot close while a payment by or to the user is undecided. */

@@ -1,21 +1,27 @@
+import { isDeepStrictEqual } from "node:util";
 import { type Account, rolePermissions, type UpdateAccount } from "@stoa/contract";
 import { type AccountRow, findAccount, lockAccount, updateAccount } from "../../accounts/people/accounts.ts";
+import { setHandle } from "../../accounts/people/handles.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { hasSecondFactor } from "../../accounts/two-factor/second-factor.ts";
 import { updateAuthorOnProducts } from "../../catalog/products/author-listings.ts";
+import { avatarUrl } from "../../catalog/search/card.ts";
 import type { Context, Member, SessionCaller } from "../../core/context.ts";
-import { ApiError } from "../../core/errors.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { required } from "../../core/required.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
 import { etagOf } from "../../platform/http/envelope.ts";
 import { DataResponse, type RequestInfo } from "../../platform/http/route.ts";
 
-const toAccount = (user: AccountRow, secondFactor: boolean): Account => ({
+const toAccount = (ctx: Context, user: AccountRow, secondFactor: boolean): Account => ({
   id: toUserId(user.id),
   email: user.email,
   name: user.name,
   bio: user.bio,
+  handle: user.handle,
+  avatar: avatarUrl(user.avatar, ctx.links.origin()),
+  links: user.links,
   role: user.role,
   permissions: [...rolePermissions[user.role]],
   plan: user.plan,
@@ -30,19 +36,21 @@ const toAccount = (user: AccountRow, secondFactor: boolean): Account => ({
 
 export async function readAccount(ctx: Context, { userId }: Member): Promise<Account> {
   const user = await findAccount(ctx.db, userId);
-  return toAccount(required(user, "the account"), await hasSecondFactor(ctx.db, userId));
+  return toAccount(ctx, required(user, "the account"), await hasSecondFactor(ctx.db, userId));
 }
 
-const FIELDS = ["name", "bio", "refundDays", "commissionBasisPoints", "country"] as const;
+const FIELDS = ["name", "bio", "handle", "links", "refundDays", "commissionBasisPoints", "country"] as const;
 type Profile = Pick<AccountRow, (typeof FIELDS)[number]>;
 
 const findChangedFields = (before: Profile, after: Profile) =>
-  FIELDS.filter((field) => before[field] !== after[field]);
+  FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
 
 const applyChange = (user: AccountRow, change: UpdateAccount): AccountRow => ({
   ...user,
   name: change.name ?? user.name,
   bio: change.bio ?? user.bio,
+  handle: change.handle ?? user.handle,
+  links: change.links ?? user.links,
   refundDays: change.refundDays ?? user.refundDays,
   commissionBasisPoints: change.commissionBasisPoints ?? user.commissionBasisPoints,
   country: change.country === undefined ? user.country : change.country,
@@ -51,6 +59,7 @@ const applyChange = (user: AccountRow, change: UpdateAccount): AccountRow => ({
 const toColumns = (user: AccountRow) => ({
   name: user.name,
   bio: user.bio,
+  links: JSON.stringify(user.links),
   refundDays: user.refundDays,
   commissionBasisPoints: user.commissionBasisPoints,
   country: user.country,
@@ -67,16 +76,19 @@ export async function changeProfile(
     const before = required(await lockAccount(tx, userId), "the account");
     if (before.closedAt) throw new ApiError("INVALID_API_KEY");
     const secondFactor = await hasSecondFactor(tx, userId);
-    mustMatch(ifMatch, etagOf(toAccount(before, secondFactor)));
+    mustMatch(ifMatch, etagOf(toAccount(ctx, before, secondFactor)));
     const after = applyChange(before, change);
+    if (before.handle !== null && after.handle !== before.handle)
+      throw ruleViolation("handle", "cannot be changed once it is chosen");
     const fields = findChangedFields(before, after);
     if (fields.length > 0) {
       await updateAccount(tx, userId, toColumns(after));
+      if (after.handle !== null && before.handle === null) await setHandle(tx, userId, after.handle);
       await updateAuthorOnProducts(tx, after);
       // The names of fields only: the log outlives the users' data.
       await recordAudit(ctx, tx, { actorId: userId, action: "account.changed", source, details: { fields } });
     }
-    return toAccount(after, secondFactor);
+    return toAccount(ctx, after, secondFactor);
   });
   return new DataResponse(account, { etag: etagOf(account) });
 }

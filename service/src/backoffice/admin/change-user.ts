@@ -61,7 +61,7 @@ export async function changeUser(
   await cancelSupersededPayment(ctx, id, change.plan);
   await ctx.db.transaction().execute(async (tx) => {
     const user = await lockOpenAccount(tx, id, { unmakesAdmin });
-    mustMatch(ifMatch, await toUserEtag(tx, user));
+    mustMatch(ifMatch, await toUserEtag(ctx, tx, user));
     const { from, to } = findDifferences(user, change);
     if (Object.keys(to).length === 0) return;
     if (to.plan) await mustHaveNoOpenPayment(tx, id);

@@ -7,6 +7,7 @@ import { touchBlob } from "./queries.ts";
 
 export const fileKey = (sha256: string) => `files/${sha256}`;
 export const imageKey = (hash: string, width: number) => `images/${hash}-${width}.webp`;
+export const avatarKey = (hash: string) => `avatars/${hash}.webp`;
 
 interface BlobSource {
   key: string;

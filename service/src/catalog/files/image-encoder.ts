@@ -15,6 +15,7 @@ const QUALITY = 82;
 const MAX_WIDTH = Math.max(...IMAGE_WIDTHS);
 /** Limits long strips, such as a screenshot of a whole page. */
 const MAX_HEIGHT = 3 * MAX_WIDTH;
+const AVATAR_SIZE = 512;
 const HEAD_BYTES = 512;
 const IMAGE_FAMILIES: readonly DetectedType["family"][] = ["png", "jpeg", "webp", "gif", "avif"];
 
@@ -30,10 +31,22 @@ interface EncodedImage {
   renditions: { width: number; sha256: string; bytes: Buffer }[];
 }
 
+interface EncodedAvatar {
+  hash: string;
+  bytes: Buffer;
+}
+
 const invalidFile = (reason: string) => invalidRequest("file", reason);
 
 /** Re-encodes the picture as WebP in three widths: upright, in sRGB, without metadata. */
-export async function encodeImage(upload: UploadedFile): Promise<EncodedImage> {
+export const encodeImage = (upload: UploadedFile): Promise<EncodedImage> => reencode(upload, toRenditions);
+
+/** Re-encodes the picture as one small WebP: upright, in sRGB, without metadata. */
+export const encodeAvatar = (upload: UploadedFile): Promise<EncodedAvatar> => reencode(upload, toAvatar);
+
+type Picture = string | Buffer;
+
+async function reencode<T>(upload: UploadedFile, encode: (picture: Picture) => Promise<T>): Promise<T> {
   const family = await detectFamily(upload);
   return withConcurrencyLimit(async () => {
     try {
@@ -75,25 +88,34 @@ function loadSharp() {
   return sharpModule;
 }
 
-/** Decodes once at the widest size and scales the others down from it. */
-async function encode(picture: string | Buffer): Promise<EncodedImage> {
+/** Upright and in sRGB, within these bounds. */
+async function decode(picture: Picture, bounds: { width: number; height: number }): Promise<Sharp> {
   const sharp = await loadSharp();
-  const { data, info } = await sharp(picture, {
-    limitInputPixels: MAX_PIXELS,
-    failOn: "error",
-    sequentialRead: true,
-  })
+  return sharp(picture, { limitInputPixels: MAX_PIXELS, failOn: "error", sequentialRead: true })
     .autoOrient()
-    .resize({ width: MAX_WIDTH, height: MAX_HEIGHT, fit: "inside", withoutEnlargement: true })
+    .resize({ ...bounds, fit: "inside", withoutEnlargement: true })
     .toColourspace("srgb")
-    .timeout({ seconds: TIMEOUT_SECONDS })
-    .raw()
-    .toBuffer({ resolveWithObject: true });
+    .timeout({ seconds: TIMEOUT_SECONDS });
+}
+
+const sha256Of = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
+
+async function toAvatar(picture: Picture): Promise<EncodedAvatar> {
+  const decoded = await decode(picture, { width: AVATAR_SIZE, height: AVATAR_SIZE });
+  const bytes = await decoded.webp({ quality: QUALITY }).toBuffer();
+  return { hash: sha256Of(bytes), bytes };
+}
+
+/** Decodes once at the widest size and scales the others down from it. */
+async function toRenditions(picture: Picture): Promise<EncodedImage> {
+  const sharp = await loadSharp();
+  const decoded = await decode(picture, { width: MAX_WIDTH, height: MAX_HEIGHT });
+  const { data, info } = await decoded.raw().toBuffer({ resolveWithObject: true });
   const raw = { width: info.width, height: info.height, channels: info.channels };
   const renditions = [];
   for (const width of IMAGE_WIDTHS) {
     const bytes = await toWebp(sharp(data, { raw }), width);
-    renditions.push({ width, sha256: createHash("sha256").update(bytes).digest("hex"), bytes });
+    renditions.push({ width, sha256: sha256Of(bytes), bytes });
   }
   return { hash: lastOf(renditions).sha256, width: info.width, height: info.height, renditions };
 }

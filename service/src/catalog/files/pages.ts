@@ -4,13 +4,14 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { isCurrent } from "../../platform/http/conditional.ts";
 import { IMAGE_WIDTHS } from "../search/card.ts";
-import { imageKey, readBlob } from "./blobs.ts";
+import { avatarKey, imageKey, readBlob } from "./blobs.ts";
 import { type FileLink, findLinkedFile, openFile, parseRange } from "./download.ts";
 import { contentDisposition } from "./file-name.ts";
-import { findImage } from "./queries.ts";
+import { findAvatar, findImage } from "./queries.ts";
 
 const YEAR_SECONDS = 31_536_000;
 const IMAGE_NAME = new RegExp(`^([0-9a-f]{64})-(${IMAGE_WIDTHS.join("|")})\\.webp$`);
+const AVATAR_NAME = /^([0-9a-f]{64})\.webp$/;
 /** A browser downloads the file. If a browser displayed it, this policy would stop its scripts. */
 const SANDBOX_POLICY = "sandbox; default-src 'none'";
 
@@ -23,6 +24,7 @@ export function addFilePages(app: FastifyInstance, ctx: Context): void {
     sendFile(ctx, request, reply),
   );
   app.get("/images/:name", (request, reply) => sendImage(ctx, request, reply));
+  app.get("/avatars/:name", (request, reply) => sendAvatar(ctx, request, reply));
 }
 
 async function sendFile(ctx: Context, request: FastifyRequest, reply: FastifyReply) {
@@ -49,7 +51,23 @@ async function sendImage(ctx: Context, request: FastifyRequest, reply: FastifyRe
   const [, hash, width] = IMAGE_NAME.exec(name) ?? [];
   const blob = hash && (await findImage(ctx.db, hash, imageKey(hash, Number(width))));
   if (!blob) throw new ApiError("NOT_FOUND");
-  const etag = `"${name.slice(0, 32)}-${width}"`;
+  return sendPicture(ctx, request, reply, { ...blob, etag: `"${name.slice(0, 32)}-${width}"` });
+}
+
+async function sendAvatar(ctx: Context, request: FastifyRequest, reply: FastifyReply) {
+  const { name } = request.params as { name: string };
+  const [, hash] = AVATAR_NAME.exec(name) ?? [];
+  const blob = hash && (await findAvatar(ctx.db, hash, avatarKey(hash)));
+  if (!blob) throw new ApiError("NOT_FOUND");
+  return sendPicture(ctx, request, reply, { ...blob, etag: `"${hash.slice(0, 32)}"` });
+}
+
+async function sendPicture(
+  ctx: Context,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { etag, name, size }: { etag: string; name: string; size: number },
+) {
   reply.headers({
     etag,
     "cache-control": `public, max-age=${YEAR_SECONDS}, immutable`,
@@ -57,6 +75,6 @@ async function sendImage(ctx: Context, request: FastifyRequest, reply: FastifyRe
     "cross-origin-resource-policy": "cross-origin",
   });
   if (isCurrent(request, etag)) return reply.code(304).send();
-  reply.type("image/webp").header("content-length", blob.size);
-  return reply.send(request.method === "HEAD" ? emptyStream() : await readBlob(ctx, blob.name));
+  reply.type("image/webp").header("content-length", size);
+  return reply.send(request.method === "HEAD" ? emptyStream() : await readBlob(ctx, name));
 }

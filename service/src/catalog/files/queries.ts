@@ -34,6 +34,16 @@ export async function findImage(db: Queries, hash: string, key: string) {
   return rows[0];
 }
 
+/** Only while an account shows it, as for images. A banned account shows none. */
+export async function findAvatar(db: Queries, hash: string, key: string) {
+  const { rows } = await sql<{ name: string; size: number }>`
+    select name, size from blobs
+     where key = ${key} and exists (select from users where avatar = ${hash} and banned_at is null)`.execute(
+    db,
+  );
+  return rows[0];
+}
+
 const IS_REFERENCED = sql<boolean>`(
   exists (
     select from product_versions v
@@ -42,7 +52,9 @@ const IS_REFERENCED = sql<boolean>`(
   or exists (
     select from products p
      where b.key like 'images/%' and p.images <> '[]'
-       and p.images @> jsonb_build_array(jsonb_build_object('hash', substr(b.key, 8, 64)))))`;
+       and p.images @> jsonb_build_array(jsonb_build_object('hash', substr(b.key, 8, 64))))
+  or exists (
+    select from users u where b.key like 'avatars/%' and u.avatar = substr(b.key, 9, 64)))`;
 
 /** Removes the key of blobs that nothing references, and that no upload touched since `cutoff`. */
 export const markUnreferencedBlobs = (db: Queries, cutoff: Date) =>

@@ -130,7 +130,7 @@ async function importItems(
   for (const step of steps) {
     const one = toExpectedItem(step);
     if ("draft" in step) {
-      const productId = await insertDraft(ctx, tx, { ...author, id: authorId }, step.draft);
+      const productId = await insertDraft(ctx, tx, author, step.draft);
       if (step.name !== undefined) names.push({ name: step.name, productId });
       one.outcome.id = toId("prod", productId);
     }

@@ -1,14 +1,11 @@
 import type { Tx } from "../../platform/db/database.ts";
-import { AUTHOR_PREFIX, renderAuthor } from "../search/card.ts";
+import { AUTHOR_PREFIX, type Author, renderAuthor, toAuthorFields } from "../search/card.ts";
 import { notifyListsChanged, updateListedAuthorName, updateListing } from "../search/listing.ts";
 import { lockProductsOf, replaceAuthorInCards } from "./queries.ts";
 
-/** Updates the author's name on products. Call it after writing the author's row, in that transaction. */
-export async function updateAuthorOnProducts(
-  tx: Tx,
-  author: { id: string; name: string; verified: boolean },
-): Promise<void> {
-  const end = renderAuthor({ authorId: author.id, authorName: author.name, authorVerified: author.verified });
+/** Updates the author on products. Call it after writing the author's row, in that transaction. */
+export async function updateAuthorOnProducts(tx: Tx, author: Author): Promise<void> {
+  const end = renderAuthor(toAuthorFields(author));
   await replaceAuthorInCards(tx, author.id, { begins: AUTHOR_PREFIX, end });
   await updateListedAuthorName(tx, author);
   await notifyListsChanged(tx);

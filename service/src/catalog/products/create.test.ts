@@ -69,7 +69,14 @@ test("every sent field: stored", async () => {
   });
   assert.equal(product.createdAt, market.clock.now.toISOString());
   assert.equal(product.updatedAt, product.createdAt);
-  assert.deepEqual(product.author, { id: product.author.id, name: "Author", verified: false, bio: "" });
+  assert.deepEqual(product.author, {
+    id: product.author.id,
+    name: "Author",
+    verified: false,
+    handle: null,
+    avatar: null,
+    bio: "",
+  });
 });
 
 test("a missing field: its default", async () => {

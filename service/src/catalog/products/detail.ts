@@ -64,7 +64,7 @@ async function toDetail(ctx: Context, product: ProductForReader, caller: Caller)
   const gallery = product.images.map((image) => toProductImage(ctx, image));
   return {
     ...sharedFields(product),
-    author: { ...authorOf(product), bio: product.authorBio },
+    author: { ...authorOf(product, ctx.links.origin()), bio: product.authorBio },
     content: mayRead ? product.content : null,
     contentFormat: product.contentFormat,
     contentPreview: isWithheld(product) && !mayRead ? "" : contentPreview(product.preview, product.content),

@@ -18,7 +18,7 @@ import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
 import { DataResponse, type RequestInfo } from "../../platform/http/route.ts";
-import { type CardFields, renderCard } from "../search/card.ts";
+import { type Author, type CardFields, renderCard, toAuthorFields } from "../search/card.ts";
 import { isCategory } from "../search/categories.ts";
 import { updateListing } from "../search/listing.ts";
 import { mustAcceptOldInputs } from "./breaking-changes.ts";
@@ -95,7 +95,7 @@ export async function createProduct(ctx: Context, caller: Member, input: CreateP
   await mustBeCategory(ctx, input.category);
   const id = await ctx.db.transaction().execute(async (tx) => {
     const author = await promoteToSeller(tx, caller.userId);
-    const draftId = await insertDraft(ctx, tx, { ...author, id: caller.userId }, draft);
+    const draftId = await insertDraft(ctx, tx, author, draft);
     await ctx.idempotencyKey?.bind(tx, toId("prod", draftId));
     return draftId;
   });
@@ -110,20 +110,13 @@ export const toDraftResponse = (id: string, input: CreateProduct) => ({
 });
 
 /** Returns the uuid of the new product. */
-export async function insertDraft(
-  ctx: Context,
-  tx: Tx,
-  author: { id: string; name: string; verified: boolean },
-  draft: Draft,
-): Promise<string> {
+export async function insertDraft(ctx: Context, tx: Tx, author: Author, draft: Draft): Promise<string> {
   const id = ctx.newId();
   const now = ctx.now();
   const product = {
     ...draft,
     id,
-    authorId: author.id,
-    authorName: author.name,
-    authorVerified: author.verified,
+    ...toAuthorFields(author),
     authorBannedAt: null,
     category: draft.category ?? null,
     preview: draft.preview ?? "",

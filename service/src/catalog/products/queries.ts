@@ -27,6 +27,8 @@ export interface ProductRow extends ModerationDecision {
   authorId: string;
   authorName: string;
   authorVerified: boolean;
+  authorHandle: string | null;
+  authorAvatar: string | null;
   authorBio: string;
   authorClosedAt: Date | null;
   authorBannedAt: Date | null;
@@ -74,6 +76,7 @@ export interface ProductForReader extends ProductWithVersion {
 }
 
 const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName", u.verified as "authorVerified",
+  u.handle as "authorHandle", u.avatar as "authorAvatar",
   u.bio as "authorBio", u.closed_at as "authorClosedAt", u.banned_at as "authorBannedAt",
   u.refund_days as "refundDays", p.title, p.description, p.lang, p.type, p.status, p.category,
   p.price_minor as "priceMinor", p.currency, p.commission_basis_points as "commissionBasisPoints",
@@ -327,7 +330,7 @@ export async function writeMove(tx: Tx, product: ProductRow, card: string): Prom
     .execute();
 }
 
-/** Replaces the author's name at the end of each card, in every state. */
+/** Replaces the author at the end of each card, in every state. */
 export const replaceAuthorInCards = (tx: Tx, authorId: string, card: { begins: string; end: string }) =>
   sql`
     update products set card = split_part(card, ${card.begins}, 1) || ${card.end}, revision = revision + 1

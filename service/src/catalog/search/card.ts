@@ -8,6 +8,9 @@ export interface CardFields {
   authorId: string;
   authorName: string;
   authorVerified: boolean;
+  authorHandle: string | null;
+  /** The digest of the picture. */
+  authorAvatar: string | null;
   title: string;
   description: string;
   lang: string | null;
@@ -52,19 +55,45 @@ export function sharedFields(product: CardFields) {
   };
 }
 
-type AuthorFields = Pick<CardFields, "authorId" | "authorName" | "authorVerified">;
+type AuthorFields = Pick<
+  CardFields,
+  "authorId" | "authorName" | "authorVerified" | "authorHandle" | "authorAvatar"
+>;
 
-export const authorOf = (product: AuthorFields) => ({
+/** What products show of their author. */
+export interface Author {
+  id: string;
+  name: string;
+  verified: boolean;
+  handle: string | null;
+  avatar: string | null;
+}
+
+export const toAuthorFields = ({ id, name, verified, handle, avatar }: Author): AuthorFields => ({
+  authorId: id,
+  authorName: name,
+  authorVerified: verified,
+  authorHandle: handle,
+  authorAvatar: avatar,
+});
+
+/** Immutable: the name is the digest. */
+export const avatarUrl = (hash: string | null, origin: string) =>
+  hash === null ? null : { url: `${origin}/avatars/${hash}.webp` };
+
+export const authorOf = (product: AuthorFields, origin: string) => ({
   id: toUserId(product.authorId),
   name: product.authorName,
   verified: product.authorVerified,
+  handle: product.authorHandle,
+  avatar: avatarUrl(product.authorAvatar, origin),
 });
 
 /** JSON escapes quotes inside texts, so no text contains this. */
 export const AUTHOR_PREFIX = ',"author":';
 /** The end of a card, with the author. */
 export const renderAuthor = (product: AuthorFields): string =>
-  `${AUTHOR_PREFIX}${JSON.stringify(authorOf(product))}}`;
+  `${AUTHOR_PREFIX}${JSON.stringify(authorOf(product, ""))}}`;
 
 export const IMAGE_WIDTHS = [320, 640, 1280] as const;
 
@@ -72,8 +101,9 @@ export const IMAGE_WIDTHS = [320, 640, 1280] as const;
 export const imagePath = (hash: string, width: (typeof IMAGE_WIDTHS)[number]) =>
   `/images/${hash}-${width}.webp`;
 
-/** Precedes the cover's path; no text contains it. The origin is inserted when the card is sent. */
+/** Precede the paths of cover and avatar; no text contains them. The origin is inserted when the card is sent. */
 const COVER_PREFIX = ',"image":"';
+const AVATAR_PREFIX = ',"avatar":{"url":"';
 
 /** The list item as JSON text, without the counters. */
 export function renderCard(product: CardFields): string {
@@ -92,6 +122,8 @@ export function insertCounters(
   origin: string,
 ): string {
   const average = averageRating(ratingSum, ratingCount);
-  const located = card.replace(`${COVER_PREFIX}/`, `${COVER_PREFIX}${origin}/`);
+  const located = card
+    .replace(`${COVER_PREFIX}/`, `${COVER_PREFIX}${origin}/`)
+    .replace(`${AVATAR_PREFIX}/`, `${AVATAR_PREFIX}${origin}/`);
   return `${located.slice(0, -1)},"rating":{"average":${average},"count":${ratingCount}},"stats":{"views":${views},"purchases":${purchases}}}`;
 }

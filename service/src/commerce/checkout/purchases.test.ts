@@ -78,7 +78,7 @@ test("GET /purchases/{id}: lines, card and entitlement", async () => {
       title: "Bought",
       type: "PROMPT",
       version: "1.2.0",
-      author: { id: toUserId(seller.userId), name: "Seller" },
+      author: { id: toUserId(seller.userId), name: "Seller", handle: null, avatar: null },
     },
     createdAt: at,
     completedAt: at,

@@ -3,6 +3,7 @@ import { lockOpenAccounts } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { findLiveEntitlement, majorOf } from "../../catalog/entitlements/entitlements.ts";
 import { findProductForSale, findRunnableVersion } from "../../catalog/products/product-lookup.ts";
+import { avatarUrl } from "../../catalog/search/card.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
@@ -208,7 +209,12 @@ function toPurchase(ctx: Context, order: OrderRow): Purchase {
       title: order.productTitle,
       type: order.productType,
       version: order.productVersion,
-      author: { id: toUserId(order.sellerId), name: order.sellerName },
+      author: {
+        id: toUserId(order.sellerId),
+        name: order.sellerName,
+        handle: order.sellerHandle,
+        avatar: avatarUrl(order.sellerAvatar, ctx.links.origin()),
+      },
     },
     createdAt: order.createdAt.toISOString(),
     completedAt: order.completedAt?.toISOString() ?? null,

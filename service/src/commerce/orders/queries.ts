@@ -49,6 +49,8 @@ export interface OrderRow
     "buyerName" | "buyerEmail" | "sellerName" | "feeBasisPoints" | "commissionBasisPoints"
   > {
   sellerName: string;
+  sellerHandle: string | null;
+  sellerAvatar: string | null;
   /** As of the purchase; `sellerName` is the present name. */
   parties: { buyer: { name: string; email: string }; seller: { name: string } };
   latestVersion: string;
@@ -94,6 +96,8 @@ const ORDER_COLUMNS = [
   "o.buyerId",
   "o.sellerId",
   "s.name as sellerName",
+  "s.handle as sellerHandle",
+  "s.avatar as sellerAvatar",
   "o.productId",
   "o.productTitle",
   "o.productType",

@@ -687,6 +687,10 @@ export interface RequestLogs {
   userId: string;
 }
 
+export interface RetiredHandles {
+  digest: Buffer;
+}
+
 export interface ReviewReports {
   createdAt: Timestamp;
   reason: string;
@@ -919,6 +923,7 @@ export interface UnappliedDisputes {
 }
 
 export interface Users {
+  avatar: string | null;
   bannedAt: Timestamp | null;
   banReason: string | null;
   bio: Generated<string>;
@@ -929,7 +934,9 @@ export interface Users {
   demo: Generated<boolean>;
   email: string;
   emailVerifiedAt: Timestamp | null;
+  handle: string | null;
   id: string;
+  links: Generated<Json>;
   name: string;
   passwordHash: string | null;
   plan: Generated<string>;
@@ -1103,6 +1110,7 @@ export interface DB {
   referralCodes: ReferralCodes;
   refunds: Refunds;
   requestLogs: RequestLogs;
+  retiredHandles: RetiredHandles;
   reviewReports: ReviewReports;
   reviews: Reviews;
   runnableProducts: RunnableProducts;

@@ -198,7 +198,8 @@ const encode = (value: string) => encodeURIComponent(value.toWellFormed());
 function oddBody(endpoint: Endpoint): fc.Arbitrary<Attempt["body"]> {
   const example: Record<string, unknown> = "example" in endpoint.request ? endpoint.request.example : {};
   const shape = fieldsOf(endpoint)?.shape;
-  const fields = [...Object.keys(example), ...Object.keys(shape ?? { nothing: 0 })];
+  const known = [...Object.keys(example), ...Object.keys(shape ?? {})];
+  const fields = known.length > 0 ? known : ["nothing"];
   // A number for a number: another type would be refused at the first check.
   const oddField = (name: string) =>
     shape?.[name]?.safeParse(1).success ? fc.oneof(oddNumber, oddNumber, oddValue) : oddValue;
@@ -206,9 +207,9 @@ function oddBody(endpoint: Endpoint): fc.Arbitrary<Attempt["body"]> {
   const changes = fc
     .array(replacement, { maxLength: 2 })
     .map((replacements) => Object.assign({}, ...replacements) as object);
-  const known = { productId: fc.constantFrom(...ids["productId"]!) };
+  const existing = { productId: fc.constantFrom(...ids["productId"]!) };
   const changed = fc
-    .tuple(changes, fc.record(known), fc.boolean())
+    .tuple(changes, fc.record(existing), fc.boolean())
     .map(([change, real, useReal]) =>
       JSON.stringify({ ...example, ...("productId" in example && useReal && real), ...change }),
     );

@@ -158,6 +158,11 @@ const requests = {
     const bytes = await picture();
     return (headers) => send(seller, `/v1/products/${id}/images`, { name: "picture.png", bytes, headers });
   },
+  "account.avatar.create": async () => {
+    const session = await hasSession();
+    const bytes = await picture();
+    return (headers) => send(session, "/v1/account/avatar", { name: "avatar.png", bytes, headers });
+  },
   "reviews.create": async () => {
     const { buyer, productId } = await hasOrder();
     return posts(buyer, `/products/${productId}/reviews`, { rating: 4, comment: "Good." });

@@ -1,0 +1,23 @@
+import pg from "pg";
+import { digestOf } from "../../core/digest.ts";
+import { ApiError } from "../../core/errors.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { insertRetiredHandle, isHandleRetired, updateAccount } from "./queries.ts";
+
+const UNIQUE_VIOLATION = "23505";
+
+/** Throws CONFLICT for a handle of another account, also of a closed one: links to it must not lead to somebody else. */
+export async function setHandle(tx: Tx, userId: string, handle: string): Promise<void> {
+  try {
+    await updateAccount(tx, userId, { handle });
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) || error.code !== UNIQUE_VIOLATION) throw error;
+    throw handleTaken();
+  }
+  if (await isHandleRetired(tx, digestOf(handle))) throw handleTaken();
+}
+
+const handleTaken = () =>
+  new ApiError("CONFLICT", "Another account has this handle. Choose another one.", { field: "handle" });
+
+export const retireHandle = (tx: Tx, handle: string) => insertRetiredHandle(tx, digestOf(handle));
