@@ -149,6 +149,10 @@ test("guide analytics: its shell blocks give the described results", async () =>
 
 test("guide selling: its shell blocks give the described results", async () => {
   const { headings, after } = await follow("selling.md");
+  const [seller] = after("Public profile").map((text) => JSON.parse(text));
+  const { handle, avatar, links, counts } = seller.data;
+  assert.deepEqual([handle, links[0].label, counts.products], ["issa", "Notes", 1]);
+  assert.equal((await fetch(avatar.url)).headers.get("content-type"), "image/webp");
   const [code] = after("Discount codes").map((text) => JSON.parse(text));
   assert.deepEqual([code.data.code, code.data.percentOff, code.data.redemptions], ["SPRING", 50, 0]);
   const [bought, referral] = after("Referrals")[0]!
@@ -165,7 +169,7 @@ test("guide selling: its shell blocks give the described results", async () => {
   assert.deepEqual([pending, available, nextMaturity.amount], [7.99, 0, 7.99]);
   assert.deepEqual(
     headings,
-    ["Selling", "Discount codes", "Referrals", "Sales", "Payouts"],
+    ["Selling", "Public profile", "Discount codes", "Referrals", "Sales", "Payouts"],
     "a shell block without an assertion",
   );
 });

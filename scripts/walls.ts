@@ -52,6 +52,7 @@ const groups: Record<string, Record<string, string[]>> = {
     files: ["entitlements", "search", "products"],
     "import-export": ["search", "products"],
     reviews: ["entitlements", "search", "products"],
+    sellers: ["search"],
     wishlist: ["search", "products"],
   },
   commerce: {

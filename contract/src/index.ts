@@ -12,6 +12,7 @@ import * as transfer from "./catalog/import-export.ts";
 import * as moderation from "./catalog/moderation.ts";
 import * as products from "./catalog/products.ts";
 import * as reviews from "./catalog/reviews.ts";
+import * as sellers from "./catalog/sellers.ts";
 import * as versions from "./catalog/versions.ts";
 import * as wishlist from "./catalog/wishlist.ts";
 import * as analytics from "./commerce/analytics.ts";
@@ -70,6 +71,9 @@ export const api = {
   },
   tags: {
     list: catalogue.tags,
+  },
+  sellers: {
+    get: sellers.get,
   },
   wishlist: {
     list: wishlist.list,
@@ -343,7 +347,7 @@ export {
   scopeDescriptions,
 } from "./accounts/oauth.ts";
 export { type LoggedRequest, REQUEST_LOG_RETENTION_DAYS } from "./accounts/request-logs.ts";
-export type { ProfileLink } from "./accounts/seller-profile.ts";
+export { Handle, type ProfileLink } from "./accounts/seller-profile.ts";
 export {
   type ChangePassword,
   type LogIn,
@@ -388,6 +392,7 @@ export {
   type UpdateProduct,
 } from "./catalog/products.ts";
 export type { CreateReview, ModeratedReview, Review, UpdateReview } from "./catalog/reviews.ts";
+export type { Seller } from "./catalog/sellers.ts";
 export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./catalog/versions.ts";
 export { MAX_WISHLIST_ENTRIES } from "./catalog/wishlist.ts";
 export type { ProductAnalytics, RevenueAnalytics, RevenueGroup } from "./commerce/analytics.ts";

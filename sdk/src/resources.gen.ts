@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, QuotaUsage, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SendMagicLink, Session, SetPayoutAccount, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateDiscountCode, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, QuotaUsage, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, Seller, SendMagicLink, Session, SetPayoutAccount, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateDiscountCode, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -48,7 +48,7 @@ export interface ProductsListQuery {
   minPrice?: undefined | number;
   maxPrice?: undefined | number;
   search?: undefined | string;
-  /** An author's id, or me */
+  /** An author's id or handle, or me */
   author?: undefined | string;
   /** Only with author=me */
   status?: undefined | Open<"draft" | "pending_review" | "published" | "rejected" | "unpublished" | "suspended" | "deleted" | "all">;
@@ -73,7 +73,7 @@ export interface ProductsFacetsQuery {
   minPrice?: undefined | number;
   maxPrice?: undefined | number;
   search?: undefined | string;
-  /** An author's id, or me */
+  /** An author's id or handle, or me */
   author?: undefined | string;
   /** Only with author=me */
   status?: undefined | Open<"draft" | "pending_review" | "published" | "rejected" | "unpublished" | "suspended" | "deleted" | "all">;
@@ -384,6 +384,19 @@ export class TagsResource extends Resource {
    */
   list(query?: TagsListQuery, options?: RequestOptions): List<Tag> {
     return this.client.list("/tags", { query }, options);
+  }
+}
+
+export class SellersResource extends Resource {
+  /**
+   * Read the public profile of a seller
+   *
+   * By handle, in any case, or by the user's id. Everyone who has created a product is a seller. Closed and banned accounts are 404. `GET /products?author={handle}` lists the products.
+   *
+   * Needs the permission `products:read`.
+   */
+  get(handle: string, options?: RequestOptions): Call<Seller> {
+    return this.client.call("GET", `/sellers/${pathPart(handle)}`, {}, options);
   }
 }
 

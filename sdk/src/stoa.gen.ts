@@ -2,7 +2,7 @@
 import { Ai } from "./ai.ts";
 import { Client, type StoaOptions } from "./client.ts";
 import { Events } from "./events.ts";
-import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, FilesResource, ImagesResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, RequestLogsResource, ReviewsResource, SalesResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource, WishlistResource } from "./resources.gen.ts";
+import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, FilesResource, ImagesResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, RequestLogsResource, ReviewsResource, SalesResource, SellersResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource, WishlistResource } from "./resources.gen.ts";
 
 /** The client of a Stoa service: `new Stoa({ baseUrl, apiKey })`, then `stoa.products.list()`. */
 export class Stoa {
@@ -13,6 +13,7 @@ export class Stoa {
   readonly images: ImagesResource;
   readonly categories: CategoriesResource;
   readonly tags: TagsResource;
+  readonly sellers: SellersResource;
   readonly wishlist: WishlistResource;
   readonly reviews: ReviewsResource;
   readonly purchases: PurchasesResource;
@@ -44,6 +45,7 @@ export class Stoa {
     this.images = new ImagesResource(client);
     this.categories = new CategoriesResource(client);
     this.tags = new TagsResource(client);
+    this.sellers = new SellersResource(client);
     this.wishlist = new WishlistResource(client);
     this.reviews = new ReviewsResource(client);
     this.purchases = new PurchasesResource(client);

@@ -31,7 +31,7 @@ export interface ProductCard {
   author: {
     id: string;
     name: string;
-    /** null: not chosen yet */
+    /** The seller's page is GET /sellers/{handle}; null: use the id */
     handle: string | null;
     avatar: Avatar | null;
     verified: boolean;
@@ -135,7 +135,7 @@ export interface ProductDetail {
   author: {
     id: string;
     name: string;
-    /** null: not chosen yet */
+    /** The seller's page is GET /sellers/{handle}; null: use the id */
     handle: string | null;
     avatar: Avatar | null;
     verified: boolean;
@@ -308,7 +308,7 @@ export interface UpdatedProduct {
   author: {
     id: string;
     name: string;
-    /** null: not chosen yet */
+    /** The seller's page is GET /sellers/{handle}; null: use the id */
     handle: string | null;
     avatar: Avatar | null;
     verified: boolean;
@@ -486,6 +486,38 @@ export interface Tag {
   products: number;
 }
 
+/** The public profile of a seller. */
+export interface Seller {
+  id: string;
+  /** null: not chosen yet */
+  handle: string | null;
+  name: string;
+  bio: string | null;
+  avatar: Avatar | null;
+  links: ProfileLink[];
+  /** The badge that moderators assign */
+  verified: boolean;
+  /** Up to five seconds old */
+  counts: {
+    /** On sale at present */
+    products: number;
+    /** Purchases of all their products, without refunded ones */
+    sales: number;
+    /** Reviews that count in the average */
+    reviews: number;
+    /** Average stars of these reviews; null: none */
+    rating: number | null;
+  };
+  /** ISO 8601, UTC, milliseconds */
+  memberSince: string;
+}
+
+export interface ProfileLink {
+  /** null: show the URL */
+  label: string | null;
+  url: string;
+}
+
 export interface WishlistEntry {
   /** ISO 8601, UTC, milliseconds */
   addedAt: string;
@@ -604,7 +636,7 @@ export interface Purchase {
     author: {
       id: string;
       name: string;
-      /** null: not chosen yet */
+      /** The seller's page is GET /sellers/{handle}; null: use the id */
       handle: string | null;
       avatar: Avatar | null;
     };
@@ -648,7 +680,7 @@ export interface PurchaseDetail {
     author: {
       id: string;
       name: string;
-      /** null: not chosen yet */
+      /** The seller's page is GET /sellers/{handle}; null: use the id */
       handle: string | null;
       avatar: Avatar | null;
     };
@@ -1926,12 +1958,6 @@ export interface Account {
   country: string | null;
   /** ISO 8601, UTC, milliseconds */
   createdAt: string;
-}
-
-export interface ProfileLink {
-  /** null: show the URL */
-  label: string | null;
-  url: string;
 }
 
 export interface UpdateAccount {

@@ -28,6 +28,7 @@ import { productRoutes } from "./catalog/products/routes.ts";
 import { reviewRoutes } from "./catalog/reviews/routes.ts";
 import { catalogRoutes } from "./catalog/search/routes.ts";
 import { flushViews } from "./catalog/search/views.ts";
+import { sellerRoutes } from "./catalog/sellers/routes.ts";
 import { wishlistRoutes } from "./catalog/wishlist/routes.ts";
 import { analyticsRoutes } from "./commerce/analytics/routes.ts";
 import { countPendingMovements } from "./commerce/analytics/sales-sums.ts";
@@ -96,6 +97,7 @@ export const routes = [
   ...importExportRoutes,
   ...fileRoutes,
   ...reviewRoutes,
+  ...sellerRoutes,
   ...wishlistRoutes,
   ...purchaseRoutes,
   ...paymentRoutes,

@@ -81,6 +81,6 @@ export const Avatar = z
 export const authorFields = {
   id: z.string(),
   name: z.string(),
-  handle: z.string().nullable().describe("null: not chosen yet"),
+  handle: z.string().nullable().describe("The seller's page is GET /sellers/{handle}; null: use the id"),
   avatar: Avatar.nullable(),
 };

@@ -27,7 +27,7 @@ const filters = {
   minPrice: queryNumber(z.number().min(0)).default(0),
   maxPrice: queryNumber(z.number().min(0)).optional(),
   search: z.string().trim().max(200).optional(),
-  author: z.string().max(100).optional().describe("An author's id, or me"),
+  author: z.string().max(100).optional().describe("An author's id or handle, or me"),
   status: filter(z.enum(productStatuses), "Only with author=me"),
   lang: z.string().max(35).optional().describe("BCP 47, as the seller set it: en, pt-BR"),
   tag: z.string().max(40).optional(),

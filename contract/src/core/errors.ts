@@ -36,6 +36,7 @@ export const errorCatalogue = {
   SESSION_NOT_FOUND: { status: 404, message: "No session of yours has this id." },
   OAUTH_CLIENT_NOT_FOUND: { status: 404, message: "No OAuth client of yours has this id." },
   GRANT_NOT_FOUND: { status: 404, message: "No grant of yours has this id." },
+  SELLER_NOT_FOUND: { status: 404, message: "No seller has this handle or id." },
   USER_NOT_FOUND: { status: 404, message: "No account has this id." },
   PROVIDER_KEY_NOT_FOUND: { status: 404, message: "No provider key of yours has this id." },
 
@@ -154,6 +155,8 @@ export const errorRemedies: Record<ErrorCode, string> = {
   SESSION_NOT_FOUND: "Take the id from GET /account/sessions.",
   OAUTH_CLIENT_NOT_FOUND: "Take the id from GET /oauth-clients.",
   GRANT_NOT_FOUND: "Take the id from GET /account/grants.",
+  SELLER_NOT_FOUND:
+    "Take the handle or id from `author` of a product. A closed or banned account is not found either.",
   USER_NOT_FOUND: "Take the id from GET /admin/users.",
   PROVIDER_KEY_NOT_FOUND: "Take the id from GET /ai/keys.",
   METHOD_NOT_ALLOWED: "Use a method that the `Allow` header lists.",

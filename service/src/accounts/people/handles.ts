@@ -1,8 +1,9 @@
+import { Handle } from "@stoa/contract";
 import pg from "pg";
 import { digestOf } from "../../core/digest.ts";
 import { ApiError } from "../../core/errors.ts";
-import type { Tx } from "../../platform/db/database.ts";
-import { insertRetiredHandle, isHandleRetired, updateAccount } from "./queries.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { findIdByHandle, insertRetiredHandle, isHandleRetired, updateAccount } from "./queries.ts";
 
 const UNIQUE_VIOLATION = "23505";
 
@@ -21,3 +22,9 @@ const handleTaken = () =>
   new ApiError("CONFLICT", "Another account has this handle. Choose another one.", { field: "handle" });
 
 export const retireHandle = (tx: Tx, handle: string) => insertRetiredHandle(tx, digestOf(handle));
+
+/** In any case. null: no account has it. */
+export async function findUserIdByHandle(db: Queries, text: string): Promise<string | null> {
+  const handle = Handle.safeParse(text);
+  return handle.success ? findIdByHandle(db, handle.data) : null;
+}

@@ -250,3 +250,8 @@ export async function isHandleRetired(tx: Tx, digest: Buffer): Promise<boolean> 
 
 export const insertRetiredHandle = (tx: Tx, digest: Buffer) =>
   tx.insertInto("retiredHandles").values({ digest }).execute();
+
+export async function findIdByHandle(db: Queries, handle: string): Promise<string | null> {
+  const user = await db.selectFrom("users").select("id").where("handle", "=", handle).executeTakeFirst();
+  return user?.id ?? null;
+}

@@ -11,7 +11,14 @@ import {
   listingSource,
   TAG_SOURCE,
 } from "./facet-queries.ts";
-import { ANONYMOUS_CALLER, currencyOf, type Filters, isOwnProductList, listConditions } from "./filters.ts";
+import {
+  ANONYMOUS_CALLER,
+  currencyOf,
+  type Filters,
+  isOwnProductList,
+  listConditions,
+  resolveAuthor,
+} from "./filters.ts";
 import { buildMatches, type SearchRequest } from "./matches.ts";
 import { findFallback } from "./search-fallback.ts";
 import { parseSearch } from "./search-terms.ts";
@@ -22,7 +29,8 @@ const MAX_TAGS = 20;
 const FACETS: Facet[] = ["type", "category", "provider", "tag", "price", "rating"];
 
 /** Counts the products of a list by each filter, without that facet's own filter. */
-export async function readFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
+export async function readFacets(ctx: Context, caller: Caller, filters: Filters): Promise<Facets> {
+  const query = await resolveAuthor(ctx, filters);
   if (isOwnProductList(caller, query)) return computeFacets(ctx, caller, query);
   return ctx.listCache.get(`facets ${JSON.stringify(query)}`, () =>
     computeFacets(ctx, ANONYMOUS_CALLER, query),

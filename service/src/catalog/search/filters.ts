@@ -1,4 +1,6 @@
 import type { api, Input } from "@stoa/contract";
+import { findUserIdByHandle } from "../../accounts/people/handles.ts";
+import { toUserId } from "../../accounts/people/users.ts";
 import { type Caller, type Context, type Guest, isMember } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
@@ -40,6 +42,14 @@ function priceBound(query: Filters, field: "minPrice" | "maxPrice", currency: st
 
 /** Sees only public products. */
 export const ANONYMOUS_CALLER: Guest = { kind: "guest", guestId: "" };
+
+/** Replaces the author's handle by the id. An unknown handle stays, and matches no product. */
+export async function resolveAuthor<Query extends Filters>(ctx: Context, query: Query): Promise<Query> {
+  const { author } = query;
+  if (author === undefined || author === "me" || toUuid("usr", author)) return query;
+  const id = await findUserIdByHandle(ctx.db, author);
+  return id ? { ...query, author: toUserId(id) } : query;
+}
 
 const authorIdOf = (caller: Caller, author: string) =>
   author === "me" ? (isMember(caller) ? caller.userId : null) : toUuid("usr", author);

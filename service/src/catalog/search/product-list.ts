@@ -4,7 +4,14 @@ import { RawPage } from "../../platform/http/envelope.ts";
 import { RawJson } from "../../platform/http/route.ts";
 import { insertCounters } from "./card.ts";
 import { buildTotalQuery } from "./facet-cells.ts";
-import { ANONYMOUS_CALLER, isOwnProductList, type ListQuery, listConditions, type Where } from "./filters.ts";
+import {
+  ANONYMOUS_CALLER,
+  isOwnProductList,
+  type ListQuery,
+  listConditions,
+  resolveAuthor,
+  type Where,
+} from "./filters.ts";
 import {
   type CardRow,
   countBounded,
@@ -29,7 +36,8 @@ type Found = Total & { rows: CardRow[] };
  * Published products within the filters, or with `author=me` the caller's own in every state. Public lists are queried
  * as an anonymous caller and cached.
  */
-export async function listProducts(ctx: Context, caller: Caller, query: ListQuery) {
+export async function listProducts(ctx: Context, caller: Caller, filters: ListQuery) {
+  const query = await resolveAuthor(ctx, filters);
   if (isOwnProductList(caller, query)) return findProducts(ctx, caller, query);
   const find = async () => new RawPage(await findProducts(ctx, ANONYMOUS_CALLER, query));
   return ctx.listCache.get(`products ${JSON.stringify(query)}`, find);

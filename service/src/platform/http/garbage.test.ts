@@ -73,6 +73,7 @@ before(async () => {
     eventId: [event.id],
     // Another user than the caller, whose sessions must not end.
     userId: [toId("usr", seller.userId)],
+    handle: [toId("usr", seller.userId)],
     sessionId: [sessionIdOf(await market.createSession(member.userId))],
     clientId: [app.id],
     grantId: [grant.id],

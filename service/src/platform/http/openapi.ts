@@ -272,6 +272,7 @@ const TAGS: Record<string, string> = {
   categories: "The category tree of products",
   tags: "Tags that sellers give their products",
   reviews: "Reviews and ratings by buyers",
+  sellers: "Public profiles of sellers",
   wishlist: "Products that you want to remember",
   purchases: "Buy products and read your purchases",
   sales: "Your sales, with fee, commission, tax and earnings of each",

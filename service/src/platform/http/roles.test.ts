@@ -229,6 +229,7 @@ suite("deny by default", () => {
       "GET /products/:productId/reviews/:reviewId",
       "GET /products/:productId/similar",
       "GET /products/facets",
+      "GET /sellers/:handle",
     ]);
   });
 
@@ -396,6 +397,7 @@ suite("objects of one seller", () => {
       sessionId: [decodeJwt((await market.createSession(buyer.userId)).key).jti!],
       keyId: [await hasApiKey(buyer)],
       userId: [toId("usr", buyer.userId)],
+      handle: [toId("usr", owner.userId)],
       clientId: [app.id],
       grantId: [grant.id],
       refundId: [await hasRefund(buyer, orderId)],
@@ -446,7 +448,7 @@ suite("objects of one seller", () => {
     (await who.post(`/v1/products/${productId}/reviews`, { rating: 5 })).body.data.id;
 
   const withParameters = endpoints.filter(({ path }) => path.includes(":"));
-  /** Public parts of a published product. */
+  /** Public parts of a published product and its seller. */
   const everybodys = [
     "products.get",
     "products.similar",
@@ -455,6 +457,7 @@ suite("objects of one seller", () => {
     "reviews.list",
     "reviews.get",
     "reviews.report",
+    "sellers.get",
     "wishlist.add",
     "wishlist.remove",
   ];
@@ -477,7 +480,7 @@ suite("objects of one seller", () => {
       for (const endpoint of withParameters) {
         for (const path of pathsOf(endpoint)) {
           const reply = await reach(client, endpoint, path);
-          const isOpen = everybodys.includes(endpoint.name) && path.includes(published);
+          const isOpen = everybodys.includes(endpoint.name) && !path.includes(draft);
           if (isOpen) assert.equal(reply.status, statusOf(endpoint), `${endpoint.name} ${reply.text}`);
           else assert.ok(refusals(endpoint).includes(reply.status), `${endpoint.name} ${path} ${reply.text}`);
         }
@@ -491,7 +494,7 @@ suite("objects of one seller", () => {
       secondFactor: true,
     });
     const private_ = withParameters.filter(
-      ({ path }) => !/^\/(products|wishlist|refunds|admin|ai\/workflows)\//.test(path),
+      ({ path }) => !/^\/(products|sellers|wishlist|refunds|admin|ai\/workflows)\//.test(path),
     );
     for (const endpoint of private_) {
       for (const path of pathsOf(endpoint))
