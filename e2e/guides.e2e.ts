@@ -96,6 +96,10 @@ test("guide products: its shell blocks give the described results", async () => 
     ["description", "category", "compatibility"],
   );
   assert.equal(published.data.status, "published");
+  const [sampled] = after("Samples and license").map((text) => JSON.parse(text).data);
+  assert.equal(sampled.license, "CC-BY-4.0");
+  const outputs = sampled.samples.map(({ output }: { output: string }) => output.slice(0, 9));
+  assert.deepEqual([outputs, sampled.version], [["[sandbox]", "White on "], "1.0.0"]);
   const [history] = after("Status").map((text) => JSON.parse(text));
   assert.deepEqual(
     history.data.map(({ action }: { action: string }) => action),
@@ -130,7 +134,15 @@ test("guide products: its shell blocks give the described results", async () => 
   assert.deepEqual(others, [], "a shell block without an assertion");
   assert.deepEqual(
     headings,
-    ["Products", "Create and publish a product", "Status", "Versions", "Search and filter", "Caching"],
+    [
+      "Products",
+      "Create and publish a product",
+      "Samples and license",
+      "Status",
+      "Versions",
+      "Search and filter",
+      "Caching",
+    ],
     "a shell block without an assertion",
   );
 });
@@ -317,7 +329,8 @@ test("guide webhooks: its shell blocks give the described results", async () => 
 
 test("guide running: its shell blocks give the described results", async () => {
   const blocks = await keyedBlocksOf("running.md");
-  const [, whole, estimated, streamed, resumed, accepted, canceled, ...others] = await run(blocks);
+  const [, whole, estimated, streamed, resumed, accepted, canceled, ...others] =
+    await run(blocks);
   const { output } = JSON.parse(whole!).data;
   assert.deepEqual(JSON.parse(estimated!).data.cost, { min: 0, max: 0 });
   assert.match(output, /^\[sandbox\] /);

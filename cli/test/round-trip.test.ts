@@ -50,6 +50,18 @@ const product = fc.record(
     preview: storableText,
     tags: fc.array(line, { maxLength: 3 }),
     features: fc.array(line, { maxLength: 3 }),
+    license: fc.constantFrom("MIT", "CC-BY-4.0", "no", "Ask: me # first"),
+    samples: fc.array(
+      fc.record(
+        {
+          input: fc.dictionary(fc.constantFrom("a", "b"), storableText, { noNullPrototype: true }),
+          output: storableText.map((text) => `x${text}`),
+          model: fc.constantFrom("gpt-5-mini", "1.0"),
+        },
+        { noNullPrototype: true },
+      ),
+      { maxLength: 2 },
+    ),
     variables: fc.constantFrom(
       [{ name: "a", description: "x" }],
       [

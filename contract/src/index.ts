@@ -384,11 +384,16 @@ export {
 export type { ModeratedProduct, ReportProduct, SuspendProduct } from "./catalog/moderation.ts";
 export {
   type CreateProduct,
+  MAX_SAMPLE_CHARACTERS,
+  MAX_SAMPLE_LEVELS,
+  MAX_SAMPLE_MEMBERS,
   MAX_SIMILAR,
   type ProductCard,
   type ProductDetail,
+  type ProductSample,
   type ProductWarning,
   productTypes,
+  type SampleInput,
   type UpdateProduct,
 } from "./catalog/products.ts";
 export type { CreateReview, ModeratedReview, Review, UpdateReview } from "./catalog/reviews.ts";

@@ -150,6 +150,9 @@ export interface ProductDetail {
   models: Record<string, string>;
   requirements: string[];
   features: string[];
+  /** What buyers may do with it: an SPDX id or a short text */
+  license: string | null;
+  samples: ProductSample[];
   version: string;
   /** The changelog of the newest version */
   changelog: string;
@@ -200,6 +203,20 @@ export interface Variable {
   enum?: string[];
   /** Characters */
   maxLength?: number;
+}
+
+/** An example of what the product makes. */
+export interface ProductSample {
+  /** A prompt's variables, each a string; a workflow's input */
+  input: Record<string, unknown>;
+  /** A prompt's text; a workflow's result */
+  output: unknown;
+  /** The model that wrote the output; for a workflow, those of its steps */
+  model: string;
+  /** The author's run that it was copied from; absent: the author typed it */
+  executionId?: string;
+  /** When the author ran or typed it */
+  createdAt: string;
 }
 
 export interface ProductFile {
@@ -263,6 +280,10 @@ export interface CreateProduct {
   preview?: string;
   requirements?: string[];
   features?: string[];
+  /** What buyers may do with it: an SPDX id such as CC-BY-4.0, or a short text */
+  license?: string | null;
+  /** Public examples of what it makes, without invisible characters. Of each, input and output have at most 20,000 characters each (of a workflow, as JSON) , and 200 members together in 32 levels */
+  samples?: SampleInput[];
   tags?: string[];
   /** A new workflow without it gets the providers of its steps */
   compatibility?: Provider[];
@@ -278,6 +299,20 @@ export interface CreateProduct {
   models?: Record<string, string>;
   /** The commission of a referrer, as a part of the net price, from your part; null: the rate of your account */
   commissionBasisPoints?: number | null;
+}
+
+/** Either input, output and model, or executionId. */
+export interface SampleInput {
+  /** A prompt's variables, each a string; a workflow's input */
+  input?: Record<string, unknown>;
+  /** A prompt's text; a workflow's result */
+  output?: unknown;
+  /** The model that wrote the output; for a workflow, those of its steps */
+  model?: string;
+  /** A completed run of yours of this product with stored texts. Input, output and model are copied from it, and stay when the run is deleted. If you send them too, they must be the same */
+  executionId?: string;
+  /** Ignored, so that you can send back what you read */
+  createdAt?: string;
 }
 
 export type Provider = Open<"openai" | "anthropic" | "google" | "mistral" | "groq" | "deepseek" | "xai" | "openrouter" | "ollama" | "openai-compatible" | "sandbox">;
@@ -323,6 +358,9 @@ export interface UpdatedProduct {
   models: Record<string, string>;
   requirements: string[];
   features: string[];
+  /** What buyers may do with it: an SPDX id or a short text */
+  license: string | null;
+  samples: ProductSample[];
   version: string;
   /** The changelog of the newest version */
   changelog: string;
@@ -386,6 +424,10 @@ export interface UpdateProduct {
   preview?: string;
   requirements?: string[];
   features?: string[];
+  /** What buyers may do with it: an SPDX id such as CC-BY-4.0, or a short text */
+  license?: string | null;
+  /** Public examples of what it makes, without invisible characters. Of each, input and output have at most 20,000 characters each (of a workflow, as JSON) , and 200 members together in 32 levels */
+  samples?: SampleInput[];
   tags?: string[];
   /** A new workflow without it gets the providers of its steps */
   compatibility?: Provider[];

@@ -17,6 +17,7 @@ import { originAt } from "./core/loopback.ts";
 import { Metrics } from "./core/telemetry/metrics.ts";
 import { createVault } from "./core/vault.ts";
 import { EventFeed } from "./events/feed/feed.ts";
+import { findSampleRun } from "./execution/executions/sample-run.ts";
 import { LiveRuns } from "./execution/prompt-runs/live-runs.ts";
 import { promptKind } from "./execution/prompt-runs/prompt-kind.ts";
 import { RunNotifications } from "./execution/workflow-runs/run-notifications.ts";
@@ -173,6 +174,7 @@ const createContextParts = (
   runNotifications: new RunNotifications(notifications),
   feed: new EventFeed(pool, log),
   liveRuns: new LiveRuns(notifications, answerMemory),
+  findSampleRun,
   executionKinds: { PROMPT: promptKind, WORKFLOW: workflowKind },
   idempotencyKey: null,
   failPoints: failPoints ?? null,

@@ -62,6 +62,20 @@ const isRefusal = (error: unknown): boolean => {
 const toNewProduct = ({ file }: LocalProject): Fields =>
   Object.fromEntries(
     [...syncedFields, ...versionFields]
-      .map((field) => [field, file.fields[field]] as const)
+      .map(
+        (field) =>
+          [field, field === "samples" ? withoutRuns(file.fields[field]) : file.fields[field]] as const,
+      )
       .filter(([, value]) => value !== undefined),
   );
+
+/** A sample of a run that another product had is one that its author typed: a new product has no runs. */
+function withoutRuns(samples: unknown): unknown {
+  if (!Array.isArray(samples)) return samples;
+  return samples.map((sample) => {
+    if (sample?.output === undefined || sample.input === undefined || sample.model === undefined)
+      return sample;
+    const { executionId: _, ...typed } = sample;
+    return typed;
+  });
+}

@@ -19,6 +19,8 @@ export const syncedFields = [
   "models",
   "requirements",
   "features",
+  "license",
+  "samples",
   "preview",
   "contentFormat",
   "variables",
@@ -42,8 +44,11 @@ export function toFields(product: ProductDetail): Fields {
   const fields: Fields = {};
   for (const field of syncedFields)
     if (field !== "preview") fields[field] = (product as unknown as Fields)[field];
-  return { ...fields, preview: authorsPreview(product) };
+  return { ...fields, samples: product.samples.map(withoutTime), preview: authorsPreview(product) };
 }
+
+/** The service sets the time of a sample. */
+const withoutTime = ({ createdAt: _, ...sample }: ProductDetail["samples"][number]) => sample;
 
 /** Without a preview of the author's, the service shows the beginning of the content. */
 function authorsPreview({ contentPreview, content }: ProductDetail): string {

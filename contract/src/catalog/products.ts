@@ -40,6 +40,21 @@ export const ProductCard = z
   })
   .meta({ id: "ProductCard", description: "A product as lists show it." });
 
+const SampleFields = z.object({
+  input: z
+    .record(z.string(), z.unknown())
+    .describe("A prompt's variables, each a string; a workflow's input"),
+  output: z.unknown().describe("A prompt's text; a workflow's result"),
+  model: z.string().describe("The model that wrote the output; for a workflow, those of its steps"),
+  executionId: z.string().describe("The author's run that it was copied from; absent: the author typed it"),
+  createdAt: Timestamp.describe("When the author ran or typed it"),
+});
+
+export const ProductSample = SampleFields.partial({ executionId: true }).meta({
+  id: "ProductSample",
+  description: "An example of what the product makes.",
+});
+
 const Dependency = z.object({
   productId: z.string(),
   title: z
@@ -64,6 +79,8 @@ export const ProductDetail = z
     models: z.record(z.string(), z.string()).describe("Default model by provider"),
     requirements: z.array(z.string()),
     features: z.array(z.string()),
+    license: z.string().nullable().describe("What buyers may do with it: an SPDX id or a short text"),
+    samples: z.array(ProductSample),
     version: z.string(),
     changelog: z.string().describe("The changelog of the newest version"),
     files: z
@@ -113,6 +130,31 @@ const compatibility = z
   .transform((list) => [...new Set(list)])
   .describe("A new workflow without it gets the providers of its steps");
 
+export const MAX_SAMPLES = 5;
+/** Of its input and of its output; of a workflow, as JSON. */
+export const MAX_SAMPLE_CHARACTERS = 20_000;
+/** Of its input and output together: five samples fit into one request. */
+export const MAX_SAMPLE_MEMBERS = 200;
+export const MAX_SAMPLE_LEVELS = 32;
+
+const SampleInput = z
+  .strictObject({
+    ...SampleFields.partial().shape,
+    model: line(200)
+      .optional()
+      .describe(SampleFields.shape.model.description ?? ""),
+    executionId: z
+      .string()
+      .min(1)
+      .max(100)
+      .optional()
+      .describe(
+        "A completed run of yours of this product with stored texts. Input, output and model are copied from it, and stay when the run is deleted. If you send them too, they must be the same",
+      ),
+    createdAt: Timestamp.optional().describe("Ignored, so that you can send back what you read"),
+  })
+  .meta({ id: "SampleInput", description: "Either input, output and model, or executionId." });
+
 const fields = {
   title: line(120),
   description: visibleText(10_000),
@@ -135,6 +177,15 @@ const fields = {
   preview: visibleText(2_000).describe("The part of the content that everybody may read"),
   requirements: words(50, 500),
   features: words(50, 500),
+  license: line(100)
+    .nullable()
+    .describe("What buyers may do with it: an SPDX id such as CC-BY-4.0, or a short text"),
+  samples: z
+    .array(SampleInput)
+    .max(MAX_SAMPLES)
+    .describe(
+      `Public examples of what it makes, without invisible characters. Of each, input and output have at most ${MAX_SAMPLE_CHARACTERS.toLocaleString("en")} characters each (of a workflow, as JSON) , and ${MAX_SAMPLE_MEMBERS} members together in ${MAX_SAMPLE_LEVELS} levels`,
+    ),
   tags,
   compatibility,
   version: SemanticVersion,
@@ -162,6 +213,8 @@ export const CreateProduct = z
     preview: fields.preview.optional(),
     requirements: fields.requirements.default([]),
     features: fields.features.default([]),
+    license: fields.license.default(null),
+    samples: fields.samples.default([]),
     tags: fields.tags.default([]),
     compatibility: fields.compatibility.default([]),
     version: fields.version.default("1.0.0"),
@@ -199,6 +252,8 @@ const UpdatedProduct = z
   .meta({ id: "UpdatedProduct", description: "A product after a change, with warnings about its content." });
 
 export type ProductWarning = z.infer<typeof ProductWarning>;
+export type ProductSample = z.infer<typeof ProductSample>;
+export type SampleInput = z.output<typeof SampleInput>;
 export type ProductCard = z.infer<typeof ProductCard>;
 export type ProductDetail = z.input<typeof ProductDetail>;
 export type CreateProduct = z.output<typeof CreateProduct>;

@@ -179,6 +179,8 @@ async function publishProduct(ctx: Context, seller: Member, item: DemoProduct): 
     changelog: "",
     requirements: [],
     features: [],
+    license: null,
+    samples: [],
     models: {},
     commissionBasisPoints: null,
   });

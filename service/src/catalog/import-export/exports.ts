@@ -6,6 +6,7 @@ import { lastOf } from "../../core/required.ts";
 import { slugOf } from "../../core/slug.ts";
 import { FileResponse } from "../../platform/http/route.ts";
 import { declaredVariables } from "../products/content.ts";
+import { type StoredSample, toSample } from "../products/samples.ts";
 import { toJsonLine } from "./json-lines.ts";
 import { toMarkdown } from "./markdown.ts";
 import { toZip } from "./product-zip.ts";
@@ -34,6 +35,8 @@ export async function toExportRecord(row: ExportRow) {
     models: rest.models,
     requirements: rest.requirements,
     features: rest.features,
+    ...(rest.license !== null && { license: rest.license }),
+    ...(rest.samples.length > 0 && { samples: rest.samples.map(toExportedSample) }),
     preview: rest.preview,
     version: rest.version,
     changelog: rest.changelog,
@@ -41,6 +44,12 @@ export async function toExportRecord(row: ExportRow) {
     ...(declared && { variables: declared }),
     content,
   };
+}
+
+/** The service sets the time. */
+function toExportedSample(stored: StoredSample) {
+  const { createdAt: _, ...sample } = toSample(stored);
+  return sample;
 }
 
 type ExportRecord = Awaited<ReturnType<typeof toExportRecord>>;

@@ -1,13 +1,16 @@
 import type { Event } from "js-yaml";
 import { type ApiError, invalidRequest } from "../../core/errors.ts";
 import { required } from "../../core/required.ts";
+import { MAX_DEPTH } from "../../platform/http/json-body.ts";
 import { MAX_ITEM_MEMBERS } from "./import-items.ts";
 import { WHOLE_PRODUCT } from "./import-problems.ts";
 
 /** The body limit of POST /products. */
 const MAX_CHARACTERS = 1024 * 1024;
-/** The deepest valid path is variables, one variable, its enum. */
-const MAX_DEPTH = 10;
+/** Of lines and commas: what the parser may make into values, and all text of samples. */
+const MAX_MARKS = 20_000;
+/** Of the parser: at most three for a member, its name, its value and the end of its object. */
+const MAX_EVENTS = 3 * MAX_ITEM_MEMBERS;
 
 /** A problem of the whole front matter, with its line there, from 1. */
 export class FrontMatterError extends Error {
@@ -36,15 +39,20 @@ export interface FrontMatter {
 export async function readFrontMatter(text: string): Promise<FrontMatter> {
   if (text.length > MAX_CHARACTERS)
     throw new FrontMatterError(1, `has more than ${MAX_CHARACTERS} characters of front matter`);
-  if (hasMoreThan(MAX_ITEM_MEMBERS, text, /[\n,]/g))
+  if (hasMoreThan(MAX_MARKS, text, /[\n,]/g))
     throw new FrontMatterError(
       1,
-      `has more than ${MAX_ITEM_MEMBERS.toLocaleString("en")} lines and commas of front matter`,
+      `has more than ${MAX_MARKS.toLocaleString("en")} lines and commas of front matter`,
     );
   const yaml = await import("js-yaml");
   const lineAt = (offset: number) => text.slice(0, offset).split("\n").length;
   try {
     const events = yaml.parseEvents(text, { maxDepth: MAX_DEPTH });
+    if (events.length > MAX_EVENTS)
+      throw new FrontMatterError(
+        1,
+        `has more than ${MAX_ITEM_MEMBERS.toLocaleString("en")} values in its front matter`,
+      );
     const documents = yaml.constructFromEvents(events, {
       source: text,
       schema: yaml.CORE_SCHEMA,

@@ -16,7 +16,7 @@ export type ReadItem = Item | UnreadableItem;
 /** More than a product's content and all other fields. */
 export const MAX_ITEM_BYTES = 4 * 1024 * 1024;
 
-/** Of objects and arrays; in Markdown, lines and commas. Checking this many blocks the process for about 50 ms. */
+/** Of objects and arrays. Checking this many blocks the process for about 50 ms. */
 export const MAX_ITEM_MEMBERS = 5_000;
 
 export const locationOf = ({ line, file }: Location): Location => ({

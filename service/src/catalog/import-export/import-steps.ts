@@ -104,7 +104,7 @@ function dropDuplicates(items: Item[], named: Map<string, string>, problems: Imp
 
 async function toCreateStep(ctx: Context, item: Item): Promise<CreateStep> {
   const { id: name, status: wanted, ...input } = parseNew(ImportedProduct, item.value, WHOLE_PRODUCT);
-  return { item, name, wanted, draft: await validateDraft(ctx, input) };
+  return { item, name, wanted, draft: await validateDraft(ctx, input, { isImport: true }) };
 }
 
 function toUpdateCandidate(item: Item, productId: string): UpdateCandidate {
@@ -163,7 +163,11 @@ export async function checkUpdate(
   before: LockedProduct,
   line: ImportedUpdate,
 ): Promise<CheckedChange> {
-  return validateChange(ctx, db, before, toPatch(before, line));
+  return validateChange(ctx, db, before, toPatch(before, line), {
+    by: "author",
+    isAuthor: true,
+    isImport: true,
+  });
 }
 
 /**

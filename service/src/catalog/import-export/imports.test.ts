@@ -241,11 +241,16 @@ suite("POST /products/import: mistakes", () => {
       /^1 product is not valid UTF-8/,
     ],
     [
-      "5,001 lines and commas of front matter",
-      file(`tags: [${"a,".repeat(5_000)}a]`),
-      /^2 product has more than 5,000 lines and commas/,
+      "20,001 lines and commas of front matter",
+      file(`description: |\n${"  a, b\n".repeat(10_000)}`),
+      /^2 product has more than 20,000 lines and commas/,
     ],
-    ["eleven levels", file(`title: ${"[".repeat(11)}x${"]".repeat(11)}`), /nesting exceeded/],
+    [
+      "more than 5,000 values in front matter",
+      file(`tags: [${"a,".repeat(15_000)}a]`),
+      /^2 product has more than 5,000 values/,
+    ],
+    ["65 levels", file(`title: ${"[".repeat(65)}x${"]".repeat(65)}`), /nesting exceeded/],
     ["ten thousand brackets", file(`title: ${"[".repeat(10_000)}`), /^\d+ product /],
     [
       "a bomb of aliases",

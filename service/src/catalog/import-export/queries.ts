@@ -1,6 +1,7 @@
 import type { ProductStatus, Variable } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
+import type { StoredSample } from "../products/samples.ts";
 
 export interface ExportRow {
   id: string;
@@ -18,6 +19,8 @@ export interface ExportRow {
   preview: string;
   requirements: string[];
   features: string[];
+  license: string | null;
+  samples: StoredSample[];
   tags: string[];
   compatibility: string[];
   models: Record<string, string>;
@@ -34,7 +37,7 @@ export async function listExportRows(
 ): Promise<ExportRow[]> {
   const { rows } = await sql<ExportRow>`
     select p.id, p.status, p.title, p.description, p.lang, p.type, p.category, p.price_minor,
-           p.currency, v.content, v.content_format, p.preview, p.requirements, p.features, p.tags,
+           p.currency, v.content, v.content_format, p.preview, p.requirements, p.features, p.license, p.samples, p.tags,
            p.commission_basis_points, p.compatibility, p.models, v.variables, v.version, v.changelog
       from products p
       join product_versions v on v.product_id = p.id and v.version = p.version

@@ -68,6 +68,15 @@ const products = fc.record(
     preview: storableText,
     requirements: fc.array(line(500), { maxLength: 3 }),
     features: fc.array(line(500), { maxLength: 3 }),
+    license: line(100),
+    samples: fc.array(
+      fc.record({
+        input: fc.dictionary(fc.constantFrom("topic", "language"), storableText, { noNullPrototype: true }),
+        output: storableText.map((text) => `x${text}`),
+        model: fc.constantFrom("gpt-5-mini", "no"),
+      }),
+      { maxLength: 3 },
+    ),
     tags: fc.array(line(40), { maxLength: 3 }),
     compatibility: fc.subarray([...providers], { maxLength: 3 }),
     changelog: storableText,
@@ -85,7 +94,14 @@ async function shopOfOddities(): Promise<Client> {
   const made = fc.sample(products, { seed: 20260615, numRuns: 120 });
   const special = [
     ...contents.map((content) => ({ ...haiku, content })),
-    { ...haiku, type: "WORKFLOW", content: JSON.stringify(workflow, null, 2) },
+    {
+      ...haiku,
+      type: "WORKFLOW",
+      content: JSON.stringify(workflow, null, 2),
+      samples: [
+        { input: { topic: null, n: [1, -0.5, true] }, output: { "a b": "---\n", no: ["1", {}] }, model: "x" },
+      ],
+    },
     {
       ...haiku,
       contentFormat: "messages",
@@ -97,6 +113,21 @@ async function shopOfOddities(): Promise<Client> {
         { name: "topic", description: "what: about\n", default: "" },
         { name: "language", enum: ["no", "1"] },
       ],
+    },
+    // Code, as the longest sample that is usual: many lines and commas, and deep results of workflows.
+    {
+      ...haiku,
+      samples: Array.from({ length: 5 }, (_, at) => ({
+        input: { topic: `${at}` },
+        output: "f(a, b);\n".repeat(1_900),
+        model: "x",
+      })),
+    },
+    {
+      ...haiku,
+      type: "WORKFLOW",
+      content: JSON.stringify(workflow),
+      samples: [{ input: {}, output: JSON.parse(`${"[".repeat(32)}${"]".repeat(32)}`), model: "x" }],
     },
     { ...haiku, price: 500, currency: "JPY" },
     { ...haiku, price: 1.234, currency: "KWD" },

@@ -14,6 +14,7 @@ import { fileLinkExpiry, toProductFiles, toProductImage } from "./attachments.ts
 import { contentPreview } from "./content.ts";
 import { dependencyEtag, readDependencies } from "./dependencies.ts";
 import { findProductForReader, type ModerationDecision, type ProductForReader } from "./queries.ts";
+import { toSample } from "./samples.ts";
 
 type AccessReason = ProductDetail["access"]["reason"];
 
@@ -72,6 +73,8 @@ async function toDetail(ctx: Context, product: ProductForReader, caller: Caller)
     models: product.models,
     requirements: product.requirements,
     features: product.features,
+    license: product.license,
+    samples: isWithheld(product) && !mayRead ? [] : product.samples.map(toSample),
     version: product.version,
     changelog: product.changelog,
     files: mayRead && isMember(caller) ? toProductFiles(ctx, product, caller) : null,

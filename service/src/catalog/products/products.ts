@@ -41,6 +41,7 @@ import {
   replaceVersion,
   updateProduct,
 } from "./queries.ts";
+import { mustFitType, resolveSamples, type StoredSample, toSample } from "./samples.ts";
 import { isNewerVersion, nextMinorVersion, parseVersion } from "./semantic-version.ts";
 
 const MAX_PRICE_MINOR = 99_999_999;
@@ -73,20 +74,30 @@ async function mustBeCategory(ctx: Context, slug: string | undefined | null): Pr
 }
 
 /** A product to create: the author's fields and the derived ones. */
-export interface Draft extends CreateProduct {
+export interface Draft extends Omit<CreateProduct, "samples"> {
   priceMinor: number;
   currency: string;
   variables: Variable[];
+  samples: StoredSample[];
 }
 
 /** Checks everything but the category, which needs the database. */
-export async function validateDraft(ctx: Context, input: CreateProduct): Promise<Draft> {
-  const [money, { variables, providers }] = await checkBoth(
-    () => moneyOf(ctx, input),
-    () => analyzeContent(input, input.variables),
+export async function validateDraft(
+  ctx: Context,
+  input: CreateProduct,
+  { isImport }: { isImport: boolean } = { isImport: false },
+): Promise<Draft> {
+  const [[money, { variables, providers }], samples] = await checkBoth(
+    () =>
+      checkBoth(
+        () => moneyOf(ctx, input),
+        () => analyzeContent(input, input.variables),
+      ),
+    () =>
+      resolveSamples(ctx, ctx.db, input.samples, { type: input.type, isImport, stored: [], runsOf: null }),
   );
   const compatibility = input.compatibility.length > 0 ? input.compatibility : providers;
-  return { ...input, ...money, compatibility, variables };
+  return { ...input, ...money, compatibility, variables, samples };
 }
 
 /** Creates a draft. The first product makes its author a seller. */
@@ -138,7 +149,15 @@ export async function insertDraft(ctx: Context, tx: Tx, author: Author, draft: D
 type ProductFields = CardFields &
   Pick<
     LockedProduct,
-    "requirements" | "features" | "models" | "preview" | "version" | "released" | "commissionBasisPoints"
+    | "requirements"
+    | "features"
+    | "license"
+    | "samples"
+    | "models"
+    | "preview"
+    | "version"
+    | "released"
+    | "commissionBasisPoints"
   >;
 
 /** The columns that change without a move. */
@@ -155,6 +174,8 @@ const toProductValues = (product: ProductFields): ProductValues => ({
   tags: product.tags,
   requirements: product.requirements,
   features: product.features,
+  license: product.license,
+  samples: JSON.stringify(product.samples),
   models: JSON.stringify(product.models),
   preview: product.preview,
   images: JSON.stringify(product.images),
@@ -177,6 +198,8 @@ const AUTHOR_FIELDS: readonly (keyof LockedProduct)[] = [
   "tags",
   "requirements",
   "features",
+  "license",
+  "samples",
   "models",
   "preview",
   "content",
@@ -192,11 +215,20 @@ const VERSIONED_FIELDS: readonly (keyof LockedProduct)[] = ["content", "contentF
 const changedFields = (before: LockedProduct, after: LockedProduct) =>
   AUTHOR_FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
 
+export interface ChangeSource {
+  by: "author" | "admin";
+  /** Only the author may publish runs as samples: they are the author's own. */
+  isAuthor: boolean;
+  isImport: boolean;
+}
+
 /** The product after the change, before it gets a version. */
 async function mergeChange(
   ctx: Context,
+  db: Queries,
   product: LockedProduct,
-  change: UpdateProduct,
+  { samples, ...change }: UpdateProduct,
+  { isAuthor, isImport }: ChangeSource,
 ): Promise<LockedProduct> {
   const { price, ...rest } = withoutUndefined(change);
   const currency = change.currency ? currencyOf(ctx, change.currency) : product.currency;
@@ -204,6 +236,11 @@ async function mergeChange(
   if (price !== undefined || currency !== product.currency)
     after.priceMinor = priceOf(ctx, price ?? toDecimal(product.priceMinor, product.currency), currency);
   const isOfAnotherType = after.type !== product.type;
+  if (samples) {
+    const runsOf = isAuthor ? product : null;
+    const target = { type: after.type, stored: product.samples, runsOf, isImport };
+    after.samples = await resolveSamples(ctx, db, samples, target);
+  } else if (isOfAnotherType) mustFitType(after.samples, after.type);
   const touchesContent =
     change.content !== undefined || change.contentFormat !== undefined || isOfAnotherType;
   if (touchesContent || change.variables) {
@@ -214,8 +251,8 @@ async function mergeChange(
   return after;
 }
 
-const withoutUndefined = (change: UpdateProduct) =>
-  Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as UpdateProduct;
+const withoutUndefined = <T extends object>(change: T) =>
+  Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as T;
 
 /** A published version is immutable: a change of its content makes the next version. */
 function assignVersion(
@@ -279,8 +316,9 @@ function changesOf(before: LockedProduct, after: LockedProduct, fields: readonly
     if (field === "files") return product.files.map(({ name, sha256 }) => ({ name, sha256 }));
     if (field === "images") return product.images.map(({ hash, alt }) => ({ hash, alt }));
     if (field === "content") return `sha256:${sha256(product.content)}`;
-    const text = JSON.stringify(product[field]);
-    return text.length > MAX_EVENT_CHARACTERS ? `sha256:${sha256(text)}` : product[field];
+    const value = field === "samples" ? product.samples.map(toSample) : product[field];
+    const text = JSON.stringify(value);
+    return text.length > MAX_EVENT_CHARACTERS ? `sha256:${sha256(text)}` : value;
   };
   return Object.fromEntries(
     fields.map((field) => [
@@ -311,7 +349,7 @@ export async function validateChange(
   db: Queries,
   before: LockedProduct,
   change: UpdateProduct,
-  by: "author" | "admin" = "author",
+  source: ChangeSource,
 ): Promise<CheckedChange> {
   if (change.type && change.type !== before.type && before.firstPublishedAt)
     throw ruleViolation("type", "cannot be changed once the product has been published: create another one");
@@ -322,8 +360,8 @@ export async function validateChange(
     ctx,
     db,
     before,
-    assignVersion(before, await mergeChange(ctx, before, change), change),
-    by,
+    assignVersion(before, await mergeChange(ctx, db, before, change, source), change),
+    source.by,
   );
 }
 
@@ -366,7 +404,11 @@ export async function changeProduct(
   await ctx.db.transaction().execute(async (tx) => {
     const before = await lockProductForChange(tx, seen.id);
     checkIfMatch(ifMatch, { ...seen, revision: before.revision }, caller);
-    const checked = await validateChange(ctx, tx, before, change, roleOf(caller));
+    const checked = await validateChange(ctx, tx, before, change, {
+      by: roleOf(caller),
+      isAuthor: caller.userId === before.authorId,
+      isImport: false,
+    });
     await applyChange(ctx, tx, { caller, source }, checked);
   });
   const { data, etag } = await detailAfterChange(ctx, caller, seen.id);

@@ -4,6 +4,7 @@ import type { Context } from "../../core/context.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { StoredFile, StoredImage } from "./attachments.ts";
+import type { StoredSample } from "./samples.ts";
 import { parseVersion } from "./semantic-version.ts";
 
 export interface VersionRow {
@@ -48,6 +49,7 @@ export interface ProductRow extends ModerationDecision {
   tags: string[];
   requirements: string[];
   features: string[];
+  license: string | null;
   models: Record<string, string>;
   preview: string;
   images: StoredImage[];
@@ -61,7 +63,9 @@ export interface ProductRow extends ModerationDecision {
 }
 
 /** With the newest version, unless a query says otherwise. */
-export interface ProductWithVersion extends ProductRow, VersionRow {}
+export interface ProductWithVersion extends ProductRow, VersionRow {
+  samples: StoredSample[];
+}
 
 export interface ProductForReader extends ProductWithVersion {
   /** When the reader's version was created. */
@@ -80,7 +84,8 @@ const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName"
   u.bio as "authorBio", u.closed_at as "authorClosedAt", u.banned_at as "authorBannedAt",
   u.refund_days as "refundDays", p.title, p.description, p.lang, p.type, p.status, p.category,
   p.price_minor as "priceMinor", p.currency, p.commission_basis_points as "commissionBasisPoints",
-  u.commission_basis_points as "authorsCommissionBasisPoints", p.compatibility, p.tags, p.requirements, p.features, p.models, p.preview, p.images,
+  u.commission_basis_points as "authorsCommissionBasisPoints", p.compatibility, p.tags, p.requirements, p.features,
+  p.license, p.models, p.preview, p.images,
   p.revision, p.created_at as "createdAt", p.updated_at as "updatedAt", p.published_at as "publishedAt",
   p.first_published_at as "firstPublishedAt", p.released, p.moderation_code as "moderationCode",
   p.moderation_reason as "moderationReason", p.moderated_at as "moderatedAt"`;
@@ -96,7 +101,7 @@ const FIND_PRODUCT = {
   name: "find_product_for_reader",
   text: `
   select ${PRODUCT_COLUMNS}, s.views, s.purchases, s.rating_sum as "ratingSum", s.rating_count as "ratingCount",
-         p.version as "latestVersion", ${VERSION_COLUMNS}, v.description as "versionDescription", e.order_id is not null as entitled, e.used_at as "usedAt"
+         p.version as "latestVersion", p.samples, ${VERSION_COLUMNS}, v.description as "versionDescription", e.order_id is not null as entitled, e.used_at as "usedAt"
     from products p
     join users u on u.id = p.author_id
     join product_stats s on s.product_id = p.id
@@ -115,7 +120,7 @@ export async function findProductForReader({ pool }: Context, id: string, reader
 }
 
 const PRODUCTS_WITH_VERSION = sql.raw(`
-  select ${PRODUCT_COLUMNS}, ${VERSION_COLUMNS}
+  select ${PRODUCT_COLUMNS}, p.samples, ${VERSION_COLUMNS}
     from products p
     join users u on u.id = p.author_id
     join product_versions v on v.product_id = p.id and v.version = p.version`);
@@ -247,6 +252,8 @@ export interface ProductValues {
   tags: string[];
   requirements: string[];
   features: string[];
+  license: string | null;
+  samples: string;
   models: string;
   preview: string;
   images: string;

@@ -1,5 +1,6 @@
 import type { RunReceipt } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
+import type { Queries } from "../../platform/db/database.ts";
 import type { StreamedEvent } from "../../platform/http/route.ts";
 import type { ExecutionRow, ExecutionType } from "./queries.ts";
 
@@ -23,6 +24,8 @@ export interface ExecutionKind {
   ): AsyncIterable<StreamedEvent>;
   /** Called after `cancel_requested_at` is written. Resolves when the execution has ended, or when it cannot end yet. */
   cancel(ctx: Context, execution: ExecutionRow): Promise<void>;
+  /** The names of the models that were called, without repeats. */
+  listModels(db: Queries, execution: ExecutionRow): Promise<string[]>;
   /** The usage of each step, for the run receipt. Prompts have no steps. */
   listStepUsage?(ctx: Context, execution: ExecutionRow): Promise<NonNullable<RunReceipt["steps"]>>;
 }

@@ -12,6 +12,7 @@ export const promptKind: ExecutionKind = {
     const offset = parseOffset(lastEventId) ?? 0;
     return live ? streamLiveEvents(live, offset, signal) : streamStoredEvents(ctx, execution, offset, signal);
   },
+  listModels: async (_db, { model }) => (model === null ? [] : [model]),
   cancel,
 };
 

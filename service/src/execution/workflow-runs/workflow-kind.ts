@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
+import type { Queries } from "../../platform/db/database.ts";
 import type { StreamedEvent } from "../../platform/http/route.ts";
 import type { ExecutionKind } from "../executions/kinds.ts";
 import { type ExecutionEventRow, findLastEvent, hasRunEnded, listEventsAfter } from "./queries.ts";
@@ -38,10 +39,21 @@ export const workflowKind: ExecutionKind = {
       await waitForNotification(ctx, id, signal);
     }
   },
+  listModels: async (db, { id }) => [...new Set(await modelsOf(db, id))],
   listStepUsage: async (ctx, { id }) => (await listAllSteps(ctx.db, id)).map(toStepUsage),
   // A trigger has already signaled the run.
   cancel: async (ctx, { id }) => void (await waitForEnd(ctx, id, CANCEL_WITHIN_MS)),
 };
+
+/** With those of the workflows that its steps ran; their depth is limited. */
+async function modelsOf(db: Queries, id: string): Promise<string[]> {
+  const models: string[] = [];
+  for (const { model, childRunId } of await listAllSteps(db, id)) {
+    if (model !== null) models.push(model);
+    if (childRunId !== null) models.push(...(await modelsOf(db, childRunId)));
+  }
+  return models;
+}
 
 const toStepUsage = (step: Awaited<ReturnType<typeof listAllSteps>>[number]) => ({
   id: step.stepId,

@@ -540,6 +540,7 @@ export interface Products {
   id: string;
   images: Generated<Json>;
   lang: string | null;
+  license: string | null;
   models: Json;
   moderatedAt: Timestamp | null;
   moderationCode: string | null;
@@ -551,6 +552,7 @@ export interface Products {
   released: number[] | null;
   requirements: string[];
   revision: Generated<number>;
+  samples: Generated<Json>;
   status: string;
   tags: string[];
   title: string;
