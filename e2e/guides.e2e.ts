@@ -329,7 +329,7 @@ test("guide webhooks: its shell blocks give the described results", async () => 
 
 test("guide running: its shell blocks give the described results", async () => {
   const blocks = await keyedBlocksOf("running.md");
-  const [, whole, estimated, streamed, resumed, accepted, canceled, ...others] =
+  const [, whole, estimated, streamed, resumed, accepted, canceled, shared, read, ...others] =
     await run(blocks);
   const { output } = JSON.parse(whole!).data;
   assert.deepEqual(JSON.parse(estimated!).data.cost, { min: 0, max: 0 });
@@ -347,6 +347,9 @@ test("guide running: its shell blocks give the described results", async () => {
     [executionId, "canceled"],
     [executionId, "canceled"],
   ]);
+  assert.match(JSON.parse(shared!).data.url, /\/shared\/[\w-]{32}$/);
+  const [sharedRun, ended] = answersIn(read!).map(({ data }) => data);
+  assert.deepEqual([sharedRun.input, ended.shared], [{ topic: "rain" }, false]);
   assert.deepEqual(others, [], "a shell block without an assertion");
 });
 

@@ -150,6 +150,8 @@ export const api = {
       events: executions.executionEvents,
       cancel: executions.cancelExecution,
       delete: executions.deleteExecution,
+      share: executions.shareExecution,
+      unshare: executions.unshareExecution,
       receipt: runReceipts.executionReceipt,
       steps: workflowRuns.steps,
       retry: workflowRuns.retry,
@@ -169,6 +171,9 @@ export const api = {
     workflows: {
       execute: workflowRuns.execute,
     },
+  },
+  sharedRuns: {
+    get: executions.sharedRun,
   },
   openai: {
     completions: {
@@ -522,9 +527,11 @@ export {
   type Execution,
   type ExecutionDetail,
   type ExecutionResult,
+  type ExecutionShare,
   executionStatuses,
   executionTypes,
   type ProductRuns,
+  type SharedRun,
   TimeoutSeconds,
 } from "./execution/executions.ts";
 export type { AiModel } from "./execution/models.ts";

@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, QuotaUsage, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, Seller, SendMagicLink, Session, SetPayoutAccount, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateDiscountCode, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, QuotaUsage, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateDiscountCode, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -1149,6 +1149,31 @@ export class AiExecutionsResource extends Resource {
   }
 
   /**
+   * Share a run by a public link
+   *
+   * Everybody who has the link reads input, output, model, cost, product and version of a completed run, without your name. A second request returns the same link. It ends with `DELETE`, when the run is deleted, 30 days after the run, when your account closes, and while the product is suspended as malicious or illegal. A run of `sandbox-echo` cannot be shared, since its output is the product's text.
+   *
+   * Needs the permission `ai:execute`.
+   */
+  share(executionId: string, options?: RequestOptions): Call<ExecutionShare> {
+    return this.client.call("POST", `/ai/executions/${pathPart(executionId)}/share`, {}, options);
+  }
+
+  /**
+   * End the public link to a run
+   *
+   * Succeeds too if there is none. A later link is another one.
+   *
+   * Needs the permission `ai:execute`.
+   */
+  unshare(executionId: string, options?: RequestOptions): Call<{
+    executionId: string;
+    shared: false;
+  }> {
+    return this.client.call("DELETE", `/ai/executions/${pathPart(executionId)}/share`, {}, options);
+  }
+
+  /**
    * Get a signed receipt of an execution that has ended
    *
    * It proves to others which version ran when, on which model, and its cost, without its texts. Each request creates a new one with its own salt.
@@ -1339,6 +1364,19 @@ export class AiResource extends Resource {
    */
   productRuns(productId: string, options?: RequestOptions): Call<ProductRuns> {
     return this.client.call("GET", `/products/${pathPart(productId)}/runs`, {}, options);
+  }
+}
+
+export class SharedRunsResource extends Resource {
+  /**
+   * Read a run that its owner shares
+   *
+   * The token is the end of the link.
+   *
+   * Accepts any credential, also the cookie of a guest.
+   */
+  get(token: string, options?: RequestOptions): Call<SharedRun> {
+    return this.client.call("GET", `/shared-runs/${pathPart(token)}`, {}, options);
   }
 }
 

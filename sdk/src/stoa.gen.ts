@@ -2,7 +2,7 @@
 import { Ai } from "./ai.ts";
 import { Client, type StoaOptions } from "./client.ts";
 import { Events } from "./events.ts";
-import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, FilesResource, ImagesResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, RequestLogsResource, ReviewsResource, SalesResource, SellersResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource, WishlistResource } from "./resources.gen.ts";
+import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, FilesResource, ImagesResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, RequestLogsResource, ReviewsResource, SalesResource, SellersResource, SharedRunsResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource, WishlistResource } from "./resources.gen.ts";
 
 /** The client of a Stoa service: `new Stoa({ baseUrl, apiKey })`, then `stoa.products.list()`. */
 export class Stoa {
@@ -25,6 +25,7 @@ export class Stoa {
   readonly discountCodes: DiscountCodesResource;
   readonly analytics: AnalyticsResource;
   readonly ai: Ai;
+  readonly sharedRuns: SharedRunsResource;
   readonly openai: OpenaiResource;
   readonly events: Events;
   readonly webhooks: WebhooksResource;
@@ -57,6 +58,7 @@ export class Stoa {
     this.discountCodes = new DiscountCodesResource(client);
     this.analytics = new AnalyticsResource(client);
     this.ai = new Ai(client);
+    this.sharedRuns = new SharedRunsResource(client);
     this.openai = new OpenaiResource(client);
     this.events = new Events(client);
     this.webhooks = new WebhooksResource(client);

@@ -1431,6 +1431,15 @@ export interface ExecutionDetail {
   output: unknown;
   finishReason: string | null;
   attempts: number;
+  /** The public link; null: it is not shared */
+  share: ExecutionShare | null;
+}
+
+export interface ExecutionShare {
+  /** The public page of the run */
+  url: string;
+  /** ISO 8601, UTC, milliseconds */
+  createdAt: string;
 }
 
 export interface SignedRunReceipt {
@@ -1570,6 +1579,29 @@ export interface ExecuteWorkflow {
     /** USD, at the providers' list prices. A call is made only if the cost so far, its own expected cost and that of the calls in progress stay within it. Otherwise, or if no price is known, the run fails. The expected answer has `options.maxTokens` of its step, or 500 tokens. After the call its real cost counts, so a longer answer can exceed maxCost. A workflow that a step runs gets the rest at its start */
     maxCost?: number;
   };
+}
+
+/** What everybody who has the link sees of a run. */
+export interface SharedRun {
+  type: Open<"PROMPT" | "WORKFLOW">;
+  product: {
+    id: string;
+    title: string;
+    /** Whether everybody can read it */
+    onSale: boolean;
+  };
+  /** Of the product */
+  version: string;
+  /** null: a workflow, whose steps have their own providers */
+  provider: string | null;
+  model: string | null;
+  /** A prompt's variables or a workflow's input */
+  input: Record<string, unknown>;
+  /** A prompt's text or a workflow's result */
+  output: unknown;
+  usage: Usage | null;
+  /** ISO 8601, UTC, milliseconds */
+  createdAt: string;
 }
 
 export interface ChatCompletion {

@@ -69,7 +69,8 @@ async function keepsEverything() {
   const { ctx } = market.service;
   for (const _ of [1, 2]) {
     const apiKeyId = await createProviderKey(owner);
-    await runToCompletion(owner, { productId, apiKeyId });
+    const { executionId } = await runToCompletion(owner, { productId, apiKeyId });
+    await owner.post(`/v1/ai/executions/${executionId}/share`);
     await run(owner, { productId }, { "idempotency-key": ctx.newId() });
     await requestMagicLink(market, uniqueEmail());
     await enableTwoFactor(market, await market.createSession((await market.createUser()).userId));

@@ -5,6 +5,7 @@ import type { Context } from "./core/context.ts";
 import { firstOf } from "./core/required.ts";
 import { sealedEvents } from "./events/outbox/outbox.ts";
 import { sealedSecrets } from "./events/webhooks/secrets.ts";
+import { sealedShareTokens } from "./execution/executions/shares.ts";
 import { sealedTexts } from "./execution/executions/texts.ts";
 import { sealedKeys } from "./execution/provider-keys/provider-keys.ts";
 import { sealedRunReceiptKeys } from "./execution/run-receipts/signing-keys.ts";
@@ -27,6 +28,7 @@ export const sealedColumns = [
   sealedResults,
   sealedSalts,
   sealedSecrets,
+  sealedShareTokens,
   sealedSigningKeys,
   sealedStarts,
   sealedTexts,

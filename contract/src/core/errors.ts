@@ -30,6 +30,7 @@ export const errorCatalogue = {
   DELIVERY_NOT_FOUND: { status: 404, message: "No delivery to an endpoint of yours has this id." },
   RECOVERY_NOT_FOUND: { status: 404, message: "No recovery of this endpoint has this id." },
   EXECUTION_NOT_FOUND: { status: 404, message: "No execution of yours has this id." },
+  SHARED_RUN_NOT_FOUND: { status: 404, message: "No run is shared under this link." },
   STEP_NOT_FOUND: { status: 404, message: "No step that has started in this execution has this id." },
   PAYMENT_METHOD_NOT_FOUND: { status: 404, message: "No payment method of yours has this id." },
   API_KEY_NOT_FOUND: { status: 404, message: "No API key of yours has this id." },
@@ -148,6 +149,8 @@ export const errorRemedies: Record<ErrorCode, string> = {
   DELIVERY_NOT_FOUND: "Take the id from GET /webhooks/{id}/deliveries, which lists the last 30 days.",
   RECOVERY_NOT_FOUND: "Take the id from the response of POST /webhooks/{id}/recover.",
   EXECUTION_NOT_FOUND: "Take the id from GET /ai/executions, which lists the last 30 days.",
+  SHARED_RUN_NOT_FOUND:
+    "Ask its owner for a new link. A link ends when its owner ends it, when the run is deleted, and after 30 days.",
   STEP_NOT_FOUND: "Take the id from GET /ai/executions/{id}/steps.",
   PAYMENT_METHOD_NOT_FOUND:
     "Take the id from GET /payment-methods, or omit it to pay with the default method.",

@@ -24,13 +24,13 @@ export type RolePermission = (typeof ofAdmin)[number];
 
 /**
  * Who may call an endpoint; all other callers are refused. `public`: no authentication. `visitor`: a guest of the
- * storefront, or a member with the permission. `member`: an account; a key or token needs the permission (null: any), a
+ * storefront, or a member with the permission (null: any). `member`: an account; a key or token needs the permission (null: any), a
  * session has every permission of its role. `session`: a signed-in user, no key or token. `admin`: an administrator in a
  * two-factor session. `rolePermission` additionally requires a role.
  */
 export type Access =
   | { who: "public" }
-  | { who: "visitor"; permission: Permission }
+  | { who: "visitor"; permission: Permission | null }
   | { who: "member"; permission: Permission | null; rolePermission?: RolePermission }
   | { who: "session"; rolePermission?: RolePermission }
   | { who: "admin" };

@@ -129,6 +129,13 @@ export const Execution = z
   })
   .meta({ id: "Execution" });
 
+const ExecutionShare = z
+  .object({
+    url: z.string().describe("The public page of the run"),
+    createdAt: Timestamp,
+  })
+  .meta({ id: "ExecutionShare" });
+
 export const ExecutionDetail = Execution.extend({
   variables: z
     .record(z.string(), z.unknown())
@@ -141,7 +148,26 @@ export const ExecutionDetail = Execution.extend({
     ),
   finishReason: z.string().nullable(),
   attempts: z.int(),
+  share: ExecutionShare.nullable().describe("The public link; null: it is not shared"),
 }).meta({ id: "ExecutionDetail" });
+
+export const SharedRun = z
+  .object({
+    type: z.enum(executionTypes),
+    product: z.object({
+      id: z.string(),
+      title: z.string(),
+      onSale: z.boolean().describe("Whether everybody can read it"),
+    }),
+    version: z.string().describe("Of the product"),
+    provider: z.string().nullable().describe("null: a workflow, whose steps have their own providers"),
+    model: z.string().nullable(),
+    input: z.record(z.string(), z.unknown()).describe("A prompt's variables or a workflow's input"),
+    output: z.unknown().describe("A prompt's text or a workflow's result"),
+    usage: Usage.nullable(),
+    createdAt: Timestamp,
+  })
+  .meta({ id: "SharedRun", description: "What everybody who has the link sees of a run." });
 
 export type ProductRuns = z.input<typeof ProductRuns>;
 export type AcceptedExecution = z.input<typeof AcceptedExecution>;
@@ -149,6 +175,8 @@ export type Execute = z.output<typeof Execute>;
 export type ExecutionResult = z.input<typeof ExecutionResult>;
 export type Execution = z.input<typeof Execution>;
 export type ExecutionDetail = z.input<typeof ExecutionDetail>;
+export type ExecutionShare = z.input<typeof ExecutionShare>;
+export type SharedRun = z.input<typeof SharedRun>;
 
 const access = { who: "member", permission: "ai:execute" } as const;
 
@@ -236,6 +264,46 @@ export const deleteExecution = endpoint({
   params: executionParams,
   response: one(z.object({ id: z.string(), deleted: z.literal(true) })),
   errors: ["EXECUTION_NOT_FOUND", "INVALID_STATE"],
+});
+
+export const shareExecution = endpoint({
+  name: "ai.executions.share",
+  tag: "ai",
+  method: "POST",
+  path: "/ai/executions/:executionId/share",
+  summary: "Share a run by a public link",
+  description:
+    "Everybody who has the link reads input, output, model, cost, product and version of a completed run, without your name. A second request returns the same link. It ends with `DELETE`, when the run is deleted, 30 days after the run, when your account closes, and while the product is suspended as malicious or illegal. A run of `sandbox-echo` cannot be shared, since its output is the product's text.",
+  access,
+  params: executionParams,
+  response: one(ExecutionShare),
+  errors: ["EXECUTION_NOT_FOUND", "INVALID_STATE", "VALIDATION_ERROR", "PRODUCT_UNAVAILABLE"],
+});
+
+export const unshareExecution = endpoint({
+  name: "ai.executions.unshare",
+  tag: "ai",
+  method: "DELETE",
+  path: "/ai/executions/:executionId/share",
+  summary: "End the public link to a run",
+  description: "Succeeds too if there is none. A later link is another one.",
+  access,
+  params: executionParams,
+  response: one(z.object({ executionId: z.string(), shared: z.literal(false) })),
+  errors: ["EXECUTION_NOT_FOUND"],
+});
+
+export const sharedRun = endpoint({
+  name: "sharedRuns.get",
+  tag: "ai",
+  method: "GET",
+  path: "/shared-runs/:token",
+  summary: "Read a run that its owner shares",
+  description: "The token is the end of the link.",
+  access: { who: "visitor", permission: null },
+  params: z.object({ token: z.string() }),
+  response: one(SharedRun),
+  errors: ["SHARED_RUN_NOT_FOUND"],
 });
 
 export const executionEvents = endpoint({

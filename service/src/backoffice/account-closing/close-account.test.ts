@@ -487,6 +487,7 @@ suite("after an account was closed", () => {
   const ERASED = [
     "api_keys",
     "authenticators",
+    "execution_shares",
     "oauth_clients",
     "oauth_grants",
     "oauth_tokens",
@@ -556,7 +557,8 @@ suite("after an account was closed", () => {
     );
     const bought = await createProduct(seller);
     await buyProduct(person.key, bought);
-    await hasRun(person.key, bought);
+    const executionId = await hasRun(person.key, bought);
+    assert.equal((await person.key.post(`/v1/ai/executions/${executionId}/share`)).status, 200);
     const key = {
       provider: "ollama",
       name: "KEYNAMEMARK",

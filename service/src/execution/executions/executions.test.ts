@@ -206,6 +206,7 @@ suite("GET and DELETE /v1/ai/executions/:id", () => {
         output: "Rain.",
         finishReason: "stop",
         attempts: 1,
+        share: null,
       });
       assert.deepEqual([usage.estimatedCost, usage.costKnown], [0.0035, true]);
     } finally {

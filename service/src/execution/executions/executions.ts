@@ -1,6 +1,5 @@
 import { type Execution, type ExecutionDetail, executionTypes } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
@@ -14,10 +13,9 @@ import {
   findTexts,
   listExecutions,
 } from "./queries.ts";
-import { openTexts } from "./texts.ts";
+import { findShare } from "./shares.ts";
+import { openTexts, startOfTextRetention } from "./texts.ts";
 import { toUsage } from "./usage.ts";
-
-const TEXT_RETENTION_DAYS = 30;
 
 export function toExecution(row: ExecutionRow): Execution {
   return {
@@ -92,6 +90,7 @@ export async function readExecution(
     output: texts?.output ?? null,
     finishReason: row.finishReason,
     attempts: row.attempts,
+    share: await findShare(ctx, row),
   };
 }
 
@@ -110,5 +109,4 @@ export async function failAbandonedRuns(ctx: Context): Promise<void> {
 }
 
 /** Erases texts that are older than 30 days. */
-export const eraseOldTexts = (ctx: Context) =>
-  eraseTextsBefore(ctx.db, daysAfter(ctx.now(), -TEXT_RETENTION_DAYS));
+export const eraseOldTexts = (ctx: Context) => eraseTextsBefore(ctx.db, startOfTextRetention(ctx));

@@ -38,7 +38,7 @@ export interface ExecutionRow {
   cancelRequestedAt: Date | null;
 }
 
-const selectExecutions = (db: Queries, userId: string) =>
+export const selectExecutions = (db: Queries, userId: string) =>
   db
     .selectFrom("executions")
     .where("userId", "=", userId)

@@ -3,6 +3,7 @@ import { type Route, repeatableRoute, route } from "../../platform/http/route.ts
 import { cancelExecution } from "./cancel-execution.ts";
 import { deleteExecution, listOwnExecutions, readExecution } from "./executions.ts";
 import { readProductRuns } from "./product-runs.ts";
+import { readSharedRun, shareExecution, unshareExecution } from "./shares.ts";
 import { streamExecutionEvents } from "./stream-events.ts";
 
 export const executionRoutes: Route[] = [
@@ -16,6 +17,16 @@ export const executionRoutes: Route[] = [
       cancelExecution(ctx, caller, params.executionId),
     ),
   ),
+  repeatableRoute(
+    "A shared execution keeps its link.",
+    route(api.ai.executions.share, (ctx, caller, { params }) =>
+      shareExecution(ctx, caller, params.executionId),
+    ),
+  ),
+  route(api.ai.executions.unshare, (ctx, caller, { params }) =>
+    unshareExecution(ctx, caller, params.executionId),
+  ),
+  route(api.sharedRuns.get, (ctx, _caller, { params }) => readSharedRun(ctx, params.token)),
   route(api.ai.executions.list, (ctx, caller, { query }) => listOwnExecutions(ctx, caller, query)),
   route(api.ai.executions.get, (ctx, caller, { params }) => readExecution(ctx, caller, params.executionId)),
   route(api.ai.executions.delete, (ctx, caller, { params }) =>

@@ -1,5 +1,11 @@
 import type { Context } from "../../core/context.ts";
+import { daysAfter } from "../../core/dates.ts";
 import { sealedColumn } from "../../platform/db/sealed-columns.ts";
+
+const TEXT_RETENTION_DAYS = 30;
+
+/** Texts of older executions are erased. */
+export const startOfTextRetention = (ctx: Context): Date => daysAfter(ctx.now(), -TEXT_RETENTION_DAYS);
 
 /** A prompt's variables and output, or a workflow's input and result. */
 export interface ExecutionTexts {

@@ -211,6 +211,14 @@ export interface Executions {
   userId: string;
 }
 
+export interface ExecutionShares {
+  createdAt: Timestamp;
+  executionId: string;
+  sealedToken: string;
+  tokenDigest: Buffer;
+  userId: string;
+}
+
 export interface ExecutionSteps {
   attempt: number;
   called: string | null;
@@ -1076,6 +1084,7 @@ export interface DB {
   events: Events;
   executionEvents: ExecutionEvents;
   executions: Executions;
+  executionShares: ExecutionShares;
   executionSteps: ExecutionSteps;
   facetCounts: FacetCounts;
   idempotencyKeys: IdempotencyKeys;

@@ -236,6 +236,12 @@ const requests = {
   },
   "ai.executions.cancel": async () =>
     posts(seller, `/ai/executions/${await startExecution(seller, await hasTransform())}/cancel`),
+  "ai.executions.share": async () => {
+    const productId = await createDraft(seller);
+    const run = { productId, apiKeyId: "sandbox", variables: { topic: "rain" } };
+    const { executionId } = (await seller.post("/v1/ai/execute", run)).body.data;
+    return posts(seller, `/ai/executions/${executionId}/share`);
+  },
   "ai.keys.create": async () =>
     posts(await market.createUser(), "/ai/keys", { provider: "openai", name: "Once", key: GOOD_KEY }),
   "ai.keys.verify": async () => {

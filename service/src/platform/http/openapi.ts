@@ -210,7 +210,8 @@ function whoMayCall({ access, requiresFreshSignIn }: Endpoint): string | null {
     ("rolePermission" in access ? ` The account's role must have \`${access.rolePermission}\`.` : "") +
     (requiresFreshSignIn ? FRESH : "");
   if (access.who === "session") return `Needs a session; API keys and OAuth tokens are refused.${role}`;
-  if (access.permission === null) return `Accepts any credential of an account.${role}`;
+  if (access.permission === null)
+    return `Accepts any credential${access.who === "visitor" ? ", also the cookie of a guest" : " of an account"}.${role}`;
   return `Needs the permission \`${access.permission}\`.${role}`;
 }
 

@@ -5,6 +5,8 @@ import type { ServerDependencies } from "./server-dependencies.ts";
 
 /** A client that follows its log would fill it. */
 const UNREPORTED = "requestLogs.list";
+/** Its path ends in a secret, which opens a run to everybody. */
+const SECRET = "sharedRuns.get";
 /** A request over the quota costs its client nothing, so it could fill the log. */
 const TOO_MANY_REQUESTS = 429;
 
@@ -15,8 +17,19 @@ export function reportResponse(server: ServerDependencies, request: FastifyReque
   if (!server.onResponse || !caller || !isMember(caller) || !isApi(request)) return;
   if (operation === UNREPORTED || status === TOO_MANY_REQUESTS) return;
   server.onResponse({
-    ...{ caller, requestId: id, method, path: pathOf(request), operation, status, errorCode },
+    ...{
+      caller,
+      requestId: id,
+      method,
+      path: loggedPathOf(request, operation),
+      operation,
+      status,
+      errorCode,
+    },
     durationMs: performance.now() - startedAt,
     userAgent: request.headers["user-agent"] ?? null,
   });
 }
+
+const loggedPathOf = (request: FastifyRequest, operation: string | null): string =>
+  operation === SECRET ? (request.routeOptions.url ?? "") : pathOf(request);

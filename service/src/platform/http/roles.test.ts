@@ -230,6 +230,7 @@ suite("deny by default", () => {
       "GET /products/:productId/similar",
       "GET /products/facets",
       "GET /sellers/:handle",
+      "GET /shared-runs/:token",
     ]);
   });
 
@@ -404,6 +405,8 @@ suite("objects of one seller", () => {
       reviewId: [await hasReview(buyer, published)],
       payoutId: [await hasPayout(owner)],
       version: ["1.0.0"],
+      // The token of a shared run is all that a reader needs, so this is one that nobody has.
+      token: ["x".repeat(32)],
     };
   });
 
