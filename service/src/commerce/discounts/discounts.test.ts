@@ -79,6 +79,7 @@ const invalidInputs: [field: string, input: object][] = [
   ["percentOff", { percentOff: -1 }],
   ["percentOff", { percentOff: 100.01 }],
   ["percentOff", { percentOff: 0.001 }],
+  ["percentOff", { percentOff: 5e-324 }],
   ["percentOff", { percentOff: "10" }],
   ["amountOff", { amountOff: 0 }],
   ["amountOff", { amountOff: 1.005 }],

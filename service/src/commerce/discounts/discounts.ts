@@ -164,8 +164,11 @@ function toDiscountValues(ctx: Context, input: CreateDiscountCode, product: Prod
   const { percentOff, amountOff } = input;
   if (percentOff !== undefined && amountOff === undefined) {
     if (input.currency !== undefined) throw invalidRequest("currency", "belongs to amountOff");
+    const percentBasisPoints = toBasisPoints(String(percentOff));
+    // Such as 5e-324, which a check of floating-point numbers takes for a multiple of 0.01.
+    if (percentBasisPoints === null) throw invalidRequest("percentOff", "may have at most two decimals");
     return {
-      percentBasisPoints: toBasisPoints(String(percentOff)),
+      percentBasisPoints,
       amountOffMinor: null,
       currency: null,
     };
