@@ -70,21 +70,19 @@ export const ruleViolation = (field: string, reason: string) =>
 export const fieldProblemsOf = ({ details, message }: ApiError, root: string): FieldProblem[] =>
   (details?.["errors"] as FieldProblem[] | undefined) ?? [{ field: root, reason: message }];
 
-export async function checkBoth<A, B>(
-  first: () => A | Promise<A>,
-  second: () => B | Promise<B>,
-): Promise<[A, B]> {
+/** Runs every check, so that one error names the problems of all. */
+export async function checkAll<Results extends unknown[]>(
+  ...checks: { [At in keyof Results]: () => Results[At] | Promise<Results[At]> }
+): Promise<Results> {
   const problems: FieldProblem[] = [];
-  const collect = async <T>(check: () => T | Promise<T>): Promise<T | undefined> => {
+  const results: unknown[] = [];
+  for (const check of checks)
     try {
-      return await check();
+      results.push(await check());
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== "INVALID_REQUEST") throw error;
       problems.push(...fieldProblemsOf(error, "body"));
-      return undefined;
     }
-  };
-  const results = [await collect(first), await collect(second)] as [A, B];
   if (problems.length > 0) throw fieldError("INVALID_REQUEST", problems);
-  return results;
+  return results as Results;
 }

@@ -9,7 +9,7 @@ import {
 } from "@stoa/contract";
 import { promoteToSeller } from "../../accounts/people/users.ts";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
-import { ApiError, checkBoth, invalidRequest, ruleViolation } from "../../core/errors.ts";
+import { ApiError, checkAll, invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal, toMinor } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
@@ -87,14 +87,11 @@ export async function validateDraft(
   input: CreateProduct,
   { isImport }: { isImport: boolean } = { isImport: false },
 ): Promise<Draft> {
-  const [[money, { variables, providers }], samples] = await checkBoth(
-    () =>
-      checkBoth(
-        () => moneyOf(ctx, input),
-        () => analyzeContent(input, input.variables),
-      ),
-    () =>
-      resolveSamples(ctx, ctx.db, input.samples, { type: input.type, isImport, stored: [], runsOf: null }),
+  const target = { type: input.type, isImport, stored: [], runsOf: null };
+  const [money, { variables, providers }, samples] = await checkAll(
+    () => moneyOf(ctx, input),
+    () => analyzeContent(input, input.variables),
+    () => resolveSamples(ctx, ctx.db, input.samples, target),
   );
   const compatibility = input.compatibility.length > 0 ? input.compatibility : providers;
   return { ...input, ...money, compatibility, variables, samples };
