@@ -40,6 +40,14 @@ export async function readAccount(ctx: Context, { userId }: Member): Promise<Acc
 }
 
 const FIELDS = ["name", "bio", "handle", "links", "refundDays", "commissionBasisPoints", "country"] as const;
+/** What products show of their author, or what decides about their sales. */
+const FIELDS_ON_PRODUCTS: readonly string[] = [
+  "name",
+  "bio",
+  "handle",
+  "refundDays",
+  "commissionBasisPoints",
+];
 type Profile = Pick<AccountRow, (typeof FIELDS)[number]>;
 
 const findChangedFields = (before: Profile, after: Profile) =>
@@ -84,7 +92,8 @@ export async function changeProfile(
     if (fields.length > 0) {
       await updateAccount(tx, userId, toColumns(after));
       if (after.handle !== null && before.handle === null) await setHandle(tx, userId, after.handle);
-      await updateAuthorOnProducts(tx, after);
+      // This locks and writes every product of the account.
+      if (fields.some((field) => FIELDS_ON_PRODUCTS.includes(field))) await updateAuthorOnProducts(tx, after);
       // The names of fields only: the log outlives the users' data.
       await recordAudit(ctx, tx, { actorId: userId, action: "account.changed", source, details: { fields } });
     }

@@ -152,6 +152,18 @@ suite("links", () => {
     });
   }
 
+  test("changed without the name: the author's products stay as they are; a new profile text changes them", async () => {
+    const seller = await market.createUser();
+    const session = await market.createSession(seller.userId);
+    const path = `/v1/products/${await createDraft(seller)}`;
+    const etag = async () => (await seller.get(path)).headers.get("etag");
+    const before = await etag();
+    await session.patch("/v1/account", { links: [{ url: "https://example.com/notes" }], country: "DE" });
+    assert.equal(await etag(), before);
+    await session.patch("/v1/account", { bio: "Engines." });
+    assert.notEqual(await etag(), before);
+  });
+
   test("more than 5, hostile labels and unknown fields: refused", async () => {
     const session = await createSession();
     const link = { url: "https://example.com/" };

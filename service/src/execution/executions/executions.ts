@@ -90,7 +90,7 @@ export async function readExecution(
     output: texts?.output ?? null,
     finishReason: row.finishReason,
     attempts: row.attempts,
-    share: await findShare(ctx, row),
+    share: row.status === "completed" ? await findShare(ctx, row) : null,
   };
 }
 
