@@ -112,6 +112,8 @@ export interface Endpoint<
   requiresFreshSignIn: boolean;
   /** The answer contains a secret once. It is not stored for the Idempotency-Key: a repeat is 409 CONFLICT. */
   showsSecret: boolean;
+  /** Whether its path contains a secret, which logs must not show. */
+  hasSecretPath: boolean;
   supportsIfMatch: boolean;
   /** Whether a request counts in its caller's quotas. */
   countsInQuota: boolean;
@@ -147,6 +149,7 @@ export function endpoint<
     base: "/v1",
     requiresFreshSignIn: false,
     showsSecret: false,
+    hasSecretPath: false,
     supportsIfMatch: false,
     countsInQuota: true,
     errors: [],

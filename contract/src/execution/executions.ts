@@ -302,6 +302,7 @@ export const sharedRun = endpoint({
   description: "The token is the end of the link.",
   access: { who: "visitor", permission: null },
   params: z.object({ token: z.string() }),
+  hasSecretPath: true,
   response: one(SharedRun),
   errors: ["SHARED_RUN_NOT_FOUND"],
 });

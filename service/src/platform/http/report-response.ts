@@ -5,31 +5,25 @@ import type { ServerDependencies } from "./server-dependencies.ts";
 
 /** A client that follows its log would fill it. */
 const UNREPORTED = "requestLogs.list";
-/** Its path ends in a secret, which opens a run to everybody. */
-const SECRET = "sharedRuns.get";
 /** A request over the quota costs its client nothing, so it could fill the log. */
 const TOO_MANY_REQUESTS = 429;
 
 /** Reports an account's request below /v1 once its response is complete. */
 export function reportResponse(server: ServerDependencies, request: FastifyRequest, status: number): void {
   const { caller, errorCode, startedAt, method, id } = request;
-  const operation = request.routeOptions.config.endpoint?.name ?? null;
+  const { endpoint } = request.routeOptions.config;
+  const operation = endpoint?.name ?? null;
   if (!server.onResponse || !caller || !isMember(caller) || !isApi(request)) return;
   if (operation === UNREPORTED || status === TOO_MANY_REQUESTS) return;
   server.onResponse({
-    ...{
-      caller,
-      requestId: id,
-      method,
-      path: loggedPathOf(request, operation),
-      operation,
-      status,
-      errorCode,
-    },
+    caller,
+    requestId: id,
+    method,
+    path: endpoint?.hasSecretPath ? (request.routeOptions.url ?? "") : pathOf(request),
+    operation,
+    status,
+    errorCode,
     durationMs: performance.now() - startedAt,
     userAgent: request.headers["user-agent"] ?? null,
   });
 }
-
-const loggedPathOf = (request: FastifyRequest, operation: string | null): string =>
-  operation === SECRET ? (request.routeOptions.url ?? "") : pathOf(request);
