@@ -282,7 +282,7 @@ export interface CreateProduct {
   features?: string[];
   /** What buyers may do with it: an SPDX id such as CC-BY-4.0, or a short text */
   license?: string | null;
-  /** Public examples of what it makes, without invisible characters. Of each, input and output have at most 20,000 characters each (of a workflow, as JSON) , and 200 members together in 32 levels */
+  /** Public examples of what it makes, without invisible characters. The input and the output of a sample have at most 20,000 characters each (as JSON for a workflow), and together at most 200 members in 32 levels */
   samples?: SampleInput[];
   tags?: string[];
   /** A new workflow without it gets the providers of its steps */
@@ -426,7 +426,7 @@ export interface UpdateProduct {
   features?: string[];
   /** What buyers may do with it: an SPDX id such as CC-BY-4.0, or a short text */
   license?: string | null;
-  /** Public examples of what it makes, without invisible characters. Of each, input and output have at most 20,000 characters each (of a workflow, as JSON) , and 200 members together in 32 levels */
+  /** Public examples of what it makes, without invisible characters. The input and the output of a sample have at most 20,000 characters each (as JSON for a workflow), and together at most 200 members in 32 levels */
   samples?: SampleInput[];
   tags?: string[];
   /** A new workflow without it gets the providers of its steps */

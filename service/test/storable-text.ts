@@ -7,7 +7,7 @@ const parts =
     .concat("|");
 
 /** Texts that YAML reads as something else. */
-const notTexts = "null ~ true no 1.0 0x1f 2026-01-01 << = {} [] ---".split(" ");
+const yamlKeywords = "null ~ true no 1.0 0x1f 2026-01-01 << = {} [] ---".split(" ");
 
 /** Any text that the database can store, often one that an incorrect reader or writer changes. */
 export const storableText = fc
@@ -15,6 +15,6 @@ export const storableText = fc
     fc.string({ unit: "grapheme", maxLength: 100 }),
     fc.string({ unit: "binary", maxLength: 60 }),
     fc.array(fc.constantFrom(...parts), { maxLength: 20 }).map((some) => some.join("")),
-    fc.constantFrom(...notTexts, "\n\n"),
+    fc.constantFrom(...yamlKeywords, "\n\n"),
   )
   .map((text) => text.replaceAll("\0", "").toWellFormed());

@@ -184,7 +184,7 @@ const fields = {
     .array(SampleInput)
     .max(MAX_SAMPLES)
     .describe(
-      `Public examples of what it makes, without invisible characters. Of each, input and output have at most ${MAX_SAMPLE_CHARACTERS.toLocaleString("en")} characters each (of a workflow, as JSON) , and ${MAX_SAMPLE_MEMBERS} members together in ${MAX_SAMPLE_LEVELS} levels`,
+      `Public examples of what it makes, without invisible characters. The input and the output of a sample have at most ${MAX_SAMPLE_CHARACTERS.toLocaleString("en")} characters each (as JSON for a workflow), and together at most ${MAX_SAMPLE_MEMBERS} members in ${MAX_SAMPLE_LEVELS} levels`,
     ),
   tags,
   compatibility,

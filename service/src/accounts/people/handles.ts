@@ -7,7 +7,7 @@ import { findIdByHandle, insertRetiredHandle, isHandleRetired, updateAccount } f
 
 const UNIQUE_VIOLATION = "23505";
 
-/** Throws CONFLICT for a handle of another account, also of a closed one: links to it must not lead to somebody else. */
+/** Throws CONFLICT for a handle of another account, also of a closed one, so that links to it stay right. */
 export async function setHandle(tx: Tx, userId: string, handle: string): Promise<void> {
   try {
     await updateAccount(tx, userId, { handle });

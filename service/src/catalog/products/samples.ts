@@ -71,7 +71,7 @@ export async function resolveSamples(
   for (const [index, sample] of samples.entries())
     resolved.push(
       sample.executionId === undefined
-        ? keepOrAdd(ctx, toComplete(sample), target)
+        ? reuseOrAdd(ctx, toComplete(sample), target)
         : await copyRun(ctx, db, sample, `samples[${index}]`, target),
     );
   return resolved;
@@ -100,7 +100,7 @@ function toComplete(sample: SampleInput): Texts {
 }
 
 /** A typed sample keeps its time until its texts change. */
-const keepOrAdd = (ctx: Context, texts: Texts, { stored }: Pick<SampleTarget, "stored">): StoredSample =>
+const reuseOrAdd = (ctx: Context, texts: Texts, { stored }: Pick<SampleTarget, "stored">): StoredSample =>
   stored.find((known) => known.executionId === undefined && isSame(known, texts)) ?? {
     ...texts,
     createdAt: ctx.now().toISOString(),
@@ -126,7 +126,7 @@ async function copyRun(
     if (target.isImport && isComplete(sample)) {
       const problems = atPlace(place, fitProblems(sample, target.type));
       if (problems.length > 0) throw fieldError("INVALID_REQUEST", problems);
-      return keepOrAdd(ctx, toComplete(sample), target);
+      return reuseOrAdd(ctx, toComplete(sample), target);
     }
     throw ruleViolation(
       field,

@@ -405,7 +405,7 @@ suite("objects of one seller", () => {
       reviewId: [await hasReview(buyer, published)],
       payoutId: [await hasPayout(owner)],
       version: ["1.0.0"],
-      // The token of a shared run is all that a reader needs, so this is one that nobody has.
+      // The token alone gives access to a shared run, so this is the token of none.
       token: ["x".repeat(32)],
     };
   });

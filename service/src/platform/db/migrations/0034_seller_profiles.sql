@@ -1,5 +1,5 @@
 alter table users
-  -- In lower case, and for ever: links to it must not lead to somebody else.
+  -- In lower case. Never assigned to another account, so that links to it stay right.
   add column handle text check (handle ~ '^[a-z0-9]+(-[a-z0-9]+)*$'),
   -- SHA-256 of the picture, under which the storage has it.
   add column avatar text check (avatar ~ '^[0-9a-f]{64}$'),

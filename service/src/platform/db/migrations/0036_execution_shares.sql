@@ -1,4 +1,4 @@
--- The public link to a run. Whoever has its token may read the run's input and output.
+-- The public link to a run. The token gives access to the run's input and output.
 create table execution_shares (
   execution_id uuid primary key references executions on delete cascade,
   user_id uuid not null references users on delete cascade,
