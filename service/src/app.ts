@@ -57,6 +57,7 @@ import { webhookRoutes } from "./events/webhooks/routes.ts";
 import { estimateRoutes } from "./execution/estimates/routes.ts";
 import { pollCancelRequests } from "./execution/executions/cancel-execution.ts";
 import { RENEW_INTERVAL_MS, renewLeases } from "./execution/executions/leases.ts";
+import { addSharedRunPage } from "./execution/executions/pages.ts";
 import { executionRoutes } from "./execution/executions/routes.ts";
 import { addMcpEndpoint } from "./execution/mcp/endpoint.ts";
 import { openAiRoutes } from "./execution/openai-api/routes.ts";
@@ -301,6 +302,7 @@ function addRoomPages(server: FastifyInstance, ctx: Context, limits: RateLimits)
   addInboxPages(server, ctx);
   addOAuthServer(server, ctx, limits);
   addRunReceiptKeys(server, ctx);
+  addSharedRunPage(server, ctx);
   addMcpEndpoint(server, {
     ctx,
     limits,

@@ -168,6 +168,23 @@ suite("POST /v1/ai/executions/{id}/share", () => {
     assert.ok(rows.every(({ row }) => !row.includes(token)));
   });
 
+  test("its page in a browser: product, input and output, for no search engine; 404 when the link has ended", async () => {
+    const id = await createProduct(seller, { title: "<b>Poet</b>", content: "{{topic}}" });
+    await buyProduct(buyer, id);
+    const variables = { topic: "<script>alert(1)</script>" };
+    const run = await runToCompletion(buyer, { productId: id, variables });
+    const token = await share(run.executionId);
+    const page = await market.as(null).get(`/shared/${token}`, { accept: "text/html" });
+    assert.equal(page.status, 200);
+    assert.equal(page.headers.get("x-robots-tag"), "noindex");
+    assert.equal(page.headers.get("cache-control"), "no-store");
+    for (const part of ["&lt;b&gt;Poet&lt;/b&gt;", "&lt;script&gt;alert(1)", "[sandbox]"])
+      assert.ok(page.text.includes(part), part);
+    assert.ok(!page.text.includes("<script>alert") && !page.text.includes("BUYERMARK"));
+    await buyer.delete(pathOf(run.executionId));
+    assert.equal((await market.as(null).get(`/shared/${token}`)).status, 404);
+  });
+
   test("a token of any other form: 404", async () => {
     const token = await share();
     const other = token.endsWith("A") ? "B" : "A";
