@@ -50,6 +50,8 @@ export interface GitHubPerson {
 }
 
 export interface FakeGitHub extends IdentityServer {
+  /** The access tokens given to clients, oldest first. */
+  issuedTokens: string[];
   /** The browser's user; null declines. */
   person: GitHubPerson | null;
   /** The value of `iss`; null omits it, as GitHub did until 2026. */
@@ -105,12 +107,14 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
       };
     const token = `gho_${randomBytes(16).toString("hex")}`;
     tokens.set(token, grant.person);
+    fake.issuedTokens.push(token);
     return { access_token: token, token_type: "bearer", scope: "read:user,user:email" };
   }
 
   const fake: FakeGitHub = Object.assign(state, {
     issuer,
     person: null,
+    issuedTokens: [],
     iss: `${issuer}/login/oauth`,
     close: closing(server),
   });
