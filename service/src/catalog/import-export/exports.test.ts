@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
 import { exportOf, jsonLines, sendImport } from "../../../test/import-export.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { until } from "../../../test/until.ts";
 
 let market: Market;
 before(async () => {
@@ -147,6 +148,6 @@ suite("GET /v1/products/export", () => {
     }
     const { pool } = market.service.ctx;
     assert.equal((await exportOf(seller)).length, 60);
-    assert.equal(pool.totalCount, pool.idleCount, "no connection is held");
+    await until("no connection is held", () => pool.totalCount === pool.idleCount);
   });
 });
