@@ -27,14 +27,15 @@ const groups: Record<string, Record<string, string[]>> = {
     taxes: [],
   },
   accounts: {
-    "api-keys": [],
-    "request-logs": [],
-    sessions: [],
-    oauth: ["sessions"],
     people: [],
-    "two-factor": ["sessions", "people"],
+    notifications: ["people"],
+    "api-keys": ["notifications"],
+    "request-logs": [],
+    sessions: ["notifications"],
+    oauth: ["notifications", "sessions"],
+    "two-factor": ["notifications", "sessions", "people"],
     pages: ["sessions", "people", "two-factor"],
-    "sign-in": ["api-keys", "sessions", "oauth", "people", "two-factor"],
+    "sign-in": ["notifications", "api-keys", "sessions", "oauth", "people", "two-factor"],
   },
   events: {
     outbox: [],
@@ -78,6 +79,11 @@ const groups: Record<string, Record<string, string[]>> = {
     mcp: ["executions", "prompt-runs", "workflow-runs"],
     "openai-api": ["executions", "prompt-runs"],
     "run-receipts": ["executions"],
+  },
+  web: {
+    builds: [],
+    pages: ["builds"],
+    discovery: ["pages"],
   },
   backoffice: {
     "account-closing": [],

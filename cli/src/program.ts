@@ -71,6 +71,10 @@ const groups: Record<string, Record<string, CommandEntry>> = {
     logs: { summary: "Follow your requests and deliveries", load: () => import("./commands/logs.ts") },
   },
   "Everything else": {
+    notifications: {
+      summary: "Read your notifications",
+      load: () => import("./commands/notifications.ts"),
+    },
     account: { summary: "See the limits of your plan", load: () => import("./commands/account.ts") },
     api: { summary: "Send any request to the API", load: () => import("./commands/api.ts") },
     open: { summary: "Open a page of the service in the browser", load: () => import("./commands/open.ts") },

@@ -81,6 +81,8 @@ test("discounts, sales, analytics, payouts, account usage: the seller's view", a
   const listed = await asSeller.run(["discounts", "list"]);
   assert.match(listed.stdout, new RegExp(`^${code.id}\tRAIN\t50 %\tall\t1\t5\t`));
   const [sale] = await json(asSeller, "sales", "list", "--limit", "1");
+  const [notification] = await json(asSeller, "notifications", "list", "--unread", "--limit", "1");
+  assert.deepEqual(notification.subject, { type: "order", id: order.orderId });
   assert.equal(sale.orderId, order.orderId);
   const revenue = await asSeller.run(["analytics", "revenue"]);
   assert.match(revenue.stdout, /^net revenue +USD \d/m);

@@ -1,5 +1,6 @@
 import * as account from "./accounts/account.ts";
 import * as keys from "./accounts/keys.ts";
+import * as notifications from "./accounts/notifications.ts";
 import * as oauth from "./accounts/oauth.ts";
 import * as requestLogs from "./accounts/request-logs.ts";
 import * as signIn from "./accounts/sign-in.ts";
@@ -92,6 +93,7 @@ export const api = {
   },
   purchases: {
     create: purchases.create,
+    quote: purchases.quote,
     list: purchases.list,
     get: purchases.get,
   },
@@ -216,6 +218,10 @@ export const api = {
   requestLogs: {
     list: requestLogs.list,
   },
+  notifications: {
+    list: notifications.list,
+    read: notifications.read,
+  },
   account: {
     get: account.get,
     update: account.update,
@@ -229,6 +235,10 @@ export const api = {
     },
     password: {
       update: signIn.updatePassword,
+    },
+    notifications: {
+      get: notifications.getPreferences,
+      update: notifications.updatePreferences,
     },
     sessions: {
       list: account.sessions,
@@ -341,6 +351,17 @@ export { Address } from "./accounts/address.ts";
 export { isCountry } from "./accounts/countries.ts";
 export type { ApiKey, ApiKeyStatus, CreateApiKey, NewApiKey, RotatedApiKey } from "./accounts/keys.ts";
 export {
+  type MarkNotificationsRead,
+  NOTIFICATION_RETENTION_DAYS,
+  type Notification,
+  type NotificationKind,
+  type NotificationPreferences,
+  notificationEmails,
+  notificationKinds,
+  type notificationSubjects,
+  type UpdateNotificationPreferences,
+} from "./accounts/notifications.ts";
+export {
   type CreateOAuthClient,
   type Grant,
   grantTypes,
@@ -437,6 +458,8 @@ export type {
   OrderStatus,
   Purchase,
   PurchaseDetail,
+  PurchaseQuote,
+  QuotePurchase,
 } from "./commerce/purchases.ts";
 export type { Referral } from "./commerce/referrals.ts";
 export {

@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, QuotaUsage, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateDiscountCode, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, MarkNotificationsRead, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, QuotaUsage, QuotePurchase, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateDiscountCode, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -85,6 +85,11 @@ export interface ProductsFacetsQuery {
   currency?: undefined | string;
 }
 
+export interface ProductsGetQuery {
+  /** Whether the response has the content, for those who may read it */
+  content?: undefined | boolean;
+}
+
 export interface ProductsHistoryQuery {
   /** Page number, from 1 */
   page?: undefined | number;
@@ -137,10 +142,12 @@ export class ProductsResource extends Resource {
   /**
    * Read one product
    *
+   * With `content=false`, `content` is null for its owners, too. The request then does not count as a buyer's first use, which would end the instant refund.
+   *
    * Needs the permission `products:read`.
    */
-  get(productId: string, options?: RequestOptions): Call<ProductDetail> {
-    return this.client.call("GET", `/products/${pathPart(productId)}`, {}, options);
+  get(productId: string, query?: ProductsGetQuery, options?: RequestOptions): Call<ProductDetail> {
+    return this.client.call("GET", `/products/${pathPart(productId)}`, { query }, options);
   }
 
   /**
@@ -405,6 +412,8 @@ export interface WishlistListQuery {
   page?: undefined | number;
   /** Items per page */
   limit?: undefined | number;
+  /** Only this product */
+  productId?: undefined | string;
 }
 
 export class WishlistResource extends Resource {
@@ -567,6 +576,17 @@ export class PurchasesResource extends Resource {
    */
   create(body: CreatePurchase, options?: RequestOptions): Call<NewPurchase> {
     return this.client.call("POST", "/purchases", { body }, options);
+  }
+
+  /**
+   * Calculate what a purchase costs
+   *
+   * Makes the checks of POST /purchases except those of the payment method, and buys nothing. Tax depends on the country of your account. Error details: ALREADY_PURCHASED has orderId.
+   *
+   * Needs the permission `purchases:read`.
+   */
+  quote(body: QuotePurchase, options?: RequestOptions): Call<PurchaseQuote> {
+    return this.client.call("POST", "/purchases/quote", { body }, options);
   }
 
   /**
@@ -1489,6 +1509,13 @@ export interface WebhooksDeliveriesQuery {
   before?: undefined | string;
   status?: undefined | Open<"pending" | "retrying" | "succeeded" | "failed" | "skipped" | "canceled" | "all">;
   eventId?: undefined | string;
+  eventType?: undefined | string;
+  /** What the last attempt got: a status such as 503, a class such as 5xx, or `none` for no response */
+  responseStatus?: undefined | string;
+  /** Only deliveries created from this time on */
+  from?: undefined | string;
+  /** Only deliveries created before this time */
+  to?: undefined | string;
 }
 
 export interface WebhooksStatsQuery {
@@ -1572,7 +1599,7 @@ export class WebhooksResource extends Resource {
   /**
    * List the deliveries to an endpoint, newest first
    *
-   * Stored for 30 days.
+   * Stored for 30 days. The filters eventType and responseStatus search the newest 10,000 deliveries that match the others.
    *
    * Needs the permission `webhooks:write`.
    */
@@ -1710,6 +1737,15 @@ export interface RequestLogsListQuery {
   path?: undefined | string;
   /** Only requests with this API key */
   apiKeyId?: undefined | string;
+  credential?: undefined | Open<"key" | "session" | "token" | "all">;
+  /** The code of an error response: NOT_FOUND */
+  errorCode?: undefined | string;
+  /** The X-Request-Id of a response */
+  requestId?: undefined | string;
+  /** Only requests from this time on */
+  from?: undefined | string;
+  /** Only requests before this time */
+  to?: undefined | string;
 }
 
 export class RequestLogsResource extends Resource {
@@ -1722,6 +1758,42 @@ export class RequestLogsResource extends Resource {
    */
   list(query?: RequestLogsListQuery, options?: RequestOptions): List<LoggedRequest> {
     return this.client.list("/request-logs", { query }, options);
+  }
+}
+
+export interface NotificationsListQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+  /** Only unread ones */
+  unread?: undefined | boolean;
+}
+
+export class NotificationsResource extends Resource {
+  /**
+   * List your notifications, newest first
+   *
+   * Sales, refunds, reviews, payouts, new versions of products that you bought, long runs, and changes that concern the security of your account. `meta.unreadCount` counts all unread ones, exactly up to 10,000. A product has one notification for its newest version. Notifications are deleted after 90 days.
+   *
+   * Accepts any credential of an account.
+   */
+  list(query?: NotificationsListQuery, options?: RequestOptions): List<Notification> {
+    return this.client.list("/notifications", { query }, options);
+  }
+
+  /**
+   * Mark notifications as read
+   *
+   * Send either `ids` or `before`. Needs a session, so that a stolen key cannot hide notifications about itself.
+   *
+   * Needs a session; API keys and OAuth tokens are refused.
+   */
+  read(body?: MarkNotificationsRead, options?: RequestOptions): Call<{
+    /** Those left unread, exact up to 10,000 */
+    unreadCount: number;
+  }> {
+    return this.client.call("POST", "/notifications/read", { body }, options);
   }
 }
 
@@ -1786,6 +1858,28 @@ export class AccountPasswordResource extends Resource {
     clientSecretsRevoked: number;
   }> {
     return this.client.call("PUT", "/account/password", { body }, options);
+  }
+}
+
+export class AccountNotificationsResource extends Resource {
+  /**
+   * Read which notifications you also get by email
+   *
+   * Accepts any credential of an account.
+   */
+  get(options?: RequestOptions): Call<NotificationPreferences> {
+    return this.client.call("GET", "/account/notifications", {}, options);
+  }
+
+  /**
+   * Choose which notifications you also get by email
+   *
+   * Only the kinds that you send change. A kind with `canChangeEmail: false` can be sent with its present value only.
+   *
+   * Needs a session; API keys and OAuth tokens are refused.
+   */
+  update(body: UpdateNotificationPreferences, options?: RequestOptions): Call<NotificationPreferences> {
+    return this.client.call("PATCH", "/account/notifications", { body }, options);
   }
 }
 
@@ -1910,6 +2004,7 @@ export class AccountResource extends Resource {
   readonly avatar: AccountAvatarResource = new AccountAvatarResource(this.client);
   readonly referral: AccountReferralResource = new AccountReferralResource(this.client);
   readonly password: AccountPasswordResource = new AccountPasswordResource(this.client);
+  readonly notifications: AccountNotificationsResource = new AccountNotificationsResource(this.client);
   readonly sessions: AccountSessionsResource = new AccountSessionsResource(this.client);
   readonly callbackSecret: AccountCallbackSecretResource = new AccountCallbackSecretResource(this.client);
   readonly usage: AccountUsageResource = new AccountUsageResource(this.client);

@@ -21,6 +21,8 @@ export interface ListMeta extends Meta {
   totalIsEstimate?: true;
   /** The corrected search that was used in place of the one sent. */
   correctedSearch?: string;
+  /** In lists of notifications: how many are unread. */
+  unreadCount?: number;
   [name: string]: unknown;
 }
 

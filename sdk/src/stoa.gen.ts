@@ -2,7 +2,7 @@
 import { Ai } from "./ai.ts";
 import { Client, type StoaOptions } from "./client.ts";
 import { Events } from "./events.ts";
-import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, FilesResource, ImagesResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, RequestLogsResource, ReviewsResource, SalesResource, SellersResource, SharedRunsResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource, WishlistResource } from "./resources.gen.ts";
+import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, FilesResource, ImagesResource, NotificationsResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, RequestLogsResource, ReviewsResource, SalesResource, SellersResource, SharedRunsResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource, WishlistResource } from "./resources.gen.ts";
 
 /** The client of a Stoa service: `new Stoa({ baseUrl, apiKey })`, then `stoa.products.list()`. */
 export class Stoa {
@@ -32,6 +32,7 @@ export class Stoa {
   readonly deliveries: DeliveriesResource;
   readonly apiKeys: ApiKeysResource;
   readonly requestLogs: RequestLogsResource;
+  readonly notifications: NotificationsResource;
   readonly account: AccountResource;
   readonly signIn: SignInResource;
   readonly twoFactor: TwoFactorResource;
@@ -65,6 +66,7 @@ export class Stoa {
     this.deliveries = new DeliveriesResource(client);
     this.apiKeys = new ApiKeysResource(client);
     this.requestLogs = new RequestLogsResource(client);
+    this.notifications = new NotificationsResource(client);
     this.account = new AccountResource(client);
     this.signIn = new SignInResource(client);
     this.twoFactor = new TwoFactorResource(client);

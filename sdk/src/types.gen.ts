@@ -647,6 +647,48 @@ export interface CreatePurchase {
   expectedPrice?: number;
 }
 
+export interface PurchaseQuote {
+  productId: string;
+  /** ISO 4217 */
+  currency: string;
+  /** The decimals of the currency: JPY 0, USD 2, KWD 3 */
+  decimals: number;
+  /** total is what a purchase charges: subtotal − discount, + tax unless the price includes it */
+  lines: {
+    /** In the unit of the currency, with its decimals: 19.99 */
+    subtotal: number;
+    /** In the unit of the currency, with its decimals: 19.99 */
+    discount: number;
+    /** In the unit of the currency, with its decimals: 19.99 */
+    tax: number;
+    /** In the unit of the currency, with its decimals: 19.99 */
+    total: number;
+  };
+  /** lines.total − lines.tax */
+  net: number;
+  /** How lines.tax was calculated; inclusive: the price includes it. null: no tax */
+  taxRate: {
+    percent: number;
+    inclusive: boolean;
+    country: string;
+  } | null;
+  /** As the seller wrote it */
+  discountCode: string | null;
+  referralCode: string | null;
+  /** lines.subtotal − lines.discount: expectedPrice of POST /purchases */
+  expectedPrice: number;
+  /** For how many days after the purchase you can ask for a refund */
+  refundDays: number;
+}
+
+export interface QuotePurchase {
+  productId: string;
+  /** The code of the account that referred you: it gets a commission */
+  referralCode?: string;
+  /** A code of the seller, in any case */
+  discountCode?: string;
+}
+
 export interface Purchase {
   orderId: string;
   status: Open<"pending" | "requires_action" | "completed" | "failed" | "canceled" | "partially_refunded" | "refunded" | "disputed">;
@@ -1812,6 +1854,16 @@ export interface WebhookDelivery {
   status: Open<"pending" | "retrying" | "succeeded" | "failed" | "skipped" | "canceled">;
   /** Number of attempts */
   attempt: number;
+  /** null: none yet */
+  lastAttempt: {
+    /** ISO 8601, UTC, milliseconds */
+    at: string;
+    durationMs: number;
+    /** null: no response */
+    responseStatus: number | null;
+    /** Why the attempt failed, such as `status` or `timeout`; null: it succeeded */
+    errorCode: string | null;
+  } | null;
   nextAttemptAt: string | null;
   /** ISO 8601, UTC, milliseconds */
   createdAt: string;
@@ -1829,6 +1881,15 @@ export interface WebhookStats {
     skipped: number;
     canceled: number;
   };
+  /** The same deliveries by the time of their creation, in 48 equal parts, oldest first */
+  timeline: ({
+    /** When this part begins */
+    at: string;
+    succeeded: number;
+    failed: number;
+    /** Pending or retrying */
+    waiting: number;
+  })[];
   /** The share of successes among those that ended by an attempt; null: none did */
   successRate: number | null;
   /** Of the attempts of the last 1000 deliveries */
@@ -1873,6 +1934,16 @@ export interface WebhookDeliveryDetail {
   status: Open<"pending" | "retrying" | "succeeded" | "failed" | "skipped" | "canceled">;
   /** Number of attempts */
   attempt: number;
+  /** null: none yet */
+  lastAttempt: {
+    /** ISO 8601, UTC, milliseconds */
+    at: string;
+    durationMs: number;
+    /** null: no response */
+    responseStatus: number | null;
+    /** Why the attempt failed, such as `status` or `timeout`; null: it succeeded */
+    errorCode: string | null;
+  } | null;
   nextAttemptAt: string | null;
   /** ISO 8601, UTC, milliseconds */
   createdAt: string;
@@ -2004,6 +2075,33 @@ export interface LoggedRequest {
   userAgent: string | null;
 }
 
+export interface Notification {
+  id: string;
+  kind: Open<"sale.completed" | "sale.refund_requested" | "sale.refund_canceled" | "sale.refunded" | "sale.refund_failed" | "sale.disputed" | "sale.dispute_won" | "sale.dispute_lost" | "review.created" | "product.approved" | "product.rejected" | "product.suspended" | "product.reinstated" | "payout.completed" | "payout.failed" | "payout.returned" | "purchase.refunded" | "purchase.refund_rejected" | "purchase.refund_failed" | "purchase.refund_returned" | "purchase.disputed" | "purchase.dispute_closed" | "review.replied" | "product.version_released" | "plan.changed" | "plan.payment_failed" | "plan.confirmation_required" | "plan.disputed" | "execution.waiting" | "execution.completed" | "execution.failed" | "webhook.failing" | "webhook.disabled" | "webhook.deliveries_failed" | "webhook.changed" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "api_key.expiring" | "oauth_client.changed" | "oauth_grant.created" | "password.changed" | "two_factor.changed" | "identity.linked" | "payout_account.changed" | "session.created">;
+  /** One line, such as “Ada bought Poet for $10.99” */
+  title: string;
+  /** A second sentence, such as the reason or the next step */
+  text: string | null;
+  /** The path of the page in the web client */
+  url: string;
+  /** The resource that the notification is about */
+  subject: {
+    type: Open<"order" | "refund" | "review" | "product" | "payout" | "account" | "execution" | "webhook" | "api_key" | "oauth_client" | "oauth_grant" | "session">;
+    id: string;
+  };
+  /** null: unread */
+  readAt: string | null;
+  /** ISO 8601, UTC, milliseconds */
+  createdAt: string;
+}
+
+export interface MarkNotificationsRead {
+  /** Marks these. Unknown and read ones are skipped */
+  ids?: string[];
+  /** Marks all that were created up to this time, such as `meta.timestamp` of the list */
+  before?: string;
+}
+
 export interface Account {
   id: string;
   email: string;
@@ -2093,6 +2191,119 @@ export interface ChangePassword {
   currentPassword?: string;
   /** Also revoke all API keys, all grants of applications, and the secrets of your OAuth clients. Use it if another person may have had access to your account */
   revokeAccess?: boolean;
+}
+
+export interface NotificationPreferences {
+  kinds: {
+    "sale.completed": NotificationPreference;
+    "sale.refund_requested": NotificationPreference;
+    "sale.refund_canceled": NotificationPreference;
+    "sale.refunded": NotificationPreference;
+    "sale.refund_failed": NotificationPreference;
+    "sale.disputed": NotificationPreference;
+    "sale.dispute_won": NotificationPreference;
+    "sale.dispute_lost": NotificationPreference;
+    "review.created": NotificationPreference;
+    "product.approved": NotificationPreference;
+    "product.rejected": NotificationPreference;
+    "product.suspended": NotificationPreference;
+    "product.reinstated": NotificationPreference;
+    "payout.completed": NotificationPreference;
+    "payout.failed": NotificationPreference;
+    "payout.returned": NotificationPreference;
+    "purchase.refunded": NotificationPreference;
+    "purchase.refund_rejected": NotificationPreference;
+    "purchase.refund_failed": NotificationPreference;
+    "purchase.refund_returned": NotificationPreference;
+    "purchase.disputed": NotificationPreference;
+    "purchase.dispute_closed": NotificationPreference;
+    "review.replied": NotificationPreference;
+    "product.version_released": NotificationPreference;
+    "plan.changed": NotificationPreference;
+    "plan.payment_failed": NotificationPreference;
+    "plan.confirmation_required": NotificationPreference;
+    "plan.disputed": NotificationPreference;
+    "execution.waiting": NotificationPreference;
+    "execution.completed": NotificationPreference;
+    "execution.failed": NotificationPreference;
+    "webhook.failing": NotificationPreference;
+    "webhook.disabled": NotificationPreference;
+    "webhook.deliveries_failed": NotificationPreference;
+    "webhook.changed": NotificationPreference;
+    "api_key.created": NotificationPreference;
+    "api_key.rotated": NotificationPreference;
+    "api_key.revoked": NotificationPreference;
+    "api_key.expiring": NotificationPreference;
+    "oauth_client.changed": NotificationPreference;
+    "oauth_grant.created": NotificationPreference;
+    "password.changed": NotificationPreference;
+    "two_factor.changed": NotificationPreference;
+    "identity.linked": NotificationPreference;
+    "payout_account.changed": NotificationPreference;
+    "session.created": NotificationPreference;
+  };
+}
+
+export interface NotificationPreference {
+  /** Whether the service sends an email, too */
+  email: boolean;
+  /** false for kinds without an email, and for emails about security and receipts */
+  canChangeEmail: boolean;
+}
+
+export interface UpdateNotificationPreferences {
+  kinds: {
+    "sale.completed"?: NotificationPreferenceChange;
+    "sale.refund_requested"?: NotificationPreferenceChange;
+    "sale.refund_canceled"?: NotificationPreferenceChange;
+    "sale.refunded"?: NotificationPreferenceChange;
+    "sale.refund_failed"?: NotificationPreferenceChange;
+    "sale.disputed"?: NotificationPreferenceChange;
+    "sale.dispute_won"?: NotificationPreferenceChange;
+    "sale.dispute_lost"?: NotificationPreferenceChange;
+    "review.created"?: NotificationPreferenceChange;
+    "product.approved"?: NotificationPreferenceChange;
+    "product.rejected"?: NotificationPreferenceChange;
+    "product.suspended"?: NotificationPreferenceChange;
+    "product.reinstated"?: NotificationPreferenceChange;
+    "payout.completed"?: NotificationPreferenceChange;
+    "payout.failed"?: NotificationPreferenceChange;
+    "payout.returned"?: NotificationPreferenceChange;
+    "purchase.refunded"?: NotificationPreferenceChange;
+    "purchase.refund_rejected"?: NotificationPreferenceChange;
+    "purchase.refund_failed"?: NotificationPreferenceChange;
+    "purchase.refund_returned"?: NotificationPreferenceChange;
+    "purchase.disputed"?: NotificationPreferenceChange;
+    "purchase.dispute_closed"?: NotificationPreferenceChange;
+    "review.replied"?: NotificationPreferenceChange;
+    "product.version_released"?: NotificationPreferenceChange;
+    "plan.changed"?: NotificationPreferenceChange;
+    "plan.payment_failed"?: NotificationPreferenceChange;
+    "plan.confirmation_required"?: NotificationPreferenceChange;
+    "plan.disputed"?: NotificationPreferenceChange;
+    "execution.waiting"?: NotificationPreferenceChange;
+    "execution.completed"?: NotificationPreferenceChange;
+    "execution.failed"?: NotificationPreferenceChange;
+    "webhook.failing"?: NotificationPreferenceChange;
+    "webhook.disabled"?: NotificationPreferenceChange;
+    "webhook.deliveries_failed"?: NotificationPreferenceChange;
+    "webhook.changed"?: NotificationPreferenceChange;
+    "api_key.created"?: NotificationPreferenceChange;
+    "api_key.rotated"?: NotificationPreferenceChange;
+    "api_key.revoked"?: NotificationPreferenceChange;
+    "api_key.expiring"?: NotificationPreferenceChange;
+    "oauth_client.changed"?: NotificationPreferenceChange;
+    "oauth_grant.created"?: NotificationPreferenceChange;
+    "password.changed"?: NotificationPreferenceChange;
+    "two_factor.changed"?: NotificationPreferenceChange;
+    "identity.linked"?: NotificationPreferenceChange;
+    "payout_account.changed"?: NotificationPreferenceChange;
+    "session.created"?: NotificationPreferenceChange;
+  };
+}
+
+export interface NotificationPreferenceChange {
+  email?: boolean;
 }
 
 /** A browser or program that is signed in. */

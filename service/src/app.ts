@@ -5,6 +5,7 @@ import type { FastifyInstance } from "fastify";
 import type pg from "pg";
 import { authenticateApiKey } from "./accounts/api-keys/authenticate-key.ts";
 import { keyRoutes } from "./accounts/api-keys/routes.ts";
+import { notificationRoutes } from "./accounts/notifications/routes.ts";
 import { authenticateAccessToken } from "./accounts/oauth/authenticate-token.ts";
 import { oauthRoutes } from "./accounts/oauth/routes.ts";
 import { addOAuthServer } from "./accounts/oauth/server.ts";
@@ -57,7 +58,6 @@ import { webhookRoutes } from "./events/webhooks/routes.ts";
 import { estimateRoutes } from "./execution/estimates/routes.ts";
 import { pollCancelRequests } from "./execution/executions/cancel-execution.ts";
 import { RENEW_INTERVAL_MS, renewLeases } from "./execution/executions/leases.ts";
-import { addSharedRunPage } from "./execution/executions/pages.ts";
 import { executionRoutes } from "./execution/executions/routes.ts";
 import { addMcpEndpoint } from "./execution/mcp/endpoint.ts";
 import { openAiRoutes } from "./execution/openai-api/routes.ts";
@@ -83,6 +83,9 @@ import { buildServer, originOf } from "./platform/http/server.ts";
 import type { RequestDeadlines, ServerDependencies } from "./platform/http/server-dependencies.ts";
 import { addSystemPages, type SystemPages } from "./platform/http/system-pages.ts";
 import { runPeriodically } from "./platform/jobs/interval.ts";
+import { addClientFiles } from "./web/builds/routes.ts";
+import { addDiscoveryPages } from "./web/discovery/routes.ts";
+import { addClientPages } from "./web/pages/routes.ts";
 
 const FLUSH_VIEWS_INTERVAL_MS = 500;
 const EXPIRE_CACHE_INTERVAL_MS = 5_000;
@@ -100,6 +103,7 @@ export const routes = [
   ...reviewRoutes,
   ...sellerRoutes,
   ...wishlistRoutes,
+  ...notificationRoutes,
   ...purchaseRoutes,
   ...paymentRoutes,
   ...discountRoutes,
@@ -253,6 +257,7 @@ const systemPagesOf = (ctx: Context, state: ServiceState, metrics: PrometheusMet
   endpoints,
   origin: () => ctx.links.origin(),
   headerPrefix: ctx.config.webhookHeaderPrefix,
+  hasTestKeys: ctx.config.environment === "test",
   metrics,
   metricsToken: ctx.config.metricsToken,
   findReadinessProblems: () => findReadinessProblems(ctx, state),
@@ -291,6 +296,9 @@ function auditBarredNetwork(ctx: Context, entrance: AuthChannel, ip: string): vo
 
 function addRoomPages(server: FastifyInstance, ctx: Context, limits: RateLimits): void {
   addAssets(server);
+  addClientFiles(server, ctx);
+  addClientPages(server, ctx);
+  addDiscoveryPages(server, ctx, limits);
   addPurchasePages(server, ctx);
   addPlanPages(server, ctx);
   addPaymentWebhookEndpoint(server, ctx, noticeHandlers);
@@ -302,7 +310,6 @@ function addRoomPages(server: FastifyInstance, ctx: Context, limits: RateLimits)
   addInboxPages(server, ctx);
   addOAuthServer(server, ctx, limits);
   addRunReceiptKeys(server, ctx);
-  addSharedRunPage(server, ctx);
   addMcpEndpoint(server, {
     ctx,
     limits,

@@ -37,6 +37,7 @@ import { MemoryCounters, type RateLimitCounters } from "./platform/http/counters
 import { FallbackCounters } from "./platform/http/fallback-counters.ts";
 import { createGuests } from "./platform/http/guests.ts";
 import { openJobQueue } from "./platform/jobs/job-queue.ts";
+import { WebBuilds } from "./web/builds/web-builds.ts";
 
 /** What tests put in the place of the real thing; everything else is as in production. */
 export interface BaseOverrides extends IntegrationOverrides {
@@ -170,6 +171,7 @@ const createContextParts = (
   keyCache: new KeyCache(notifications),
   listCache: new ListCache(notifications, now),
   views: new ViewBuffer(),
+  webBuilds: new WebBuilds(),
   requestLog: new RequestLog(),
   runNotifications: new RunNotifications(notifications),
   feed: new EventFeed(pool, log),

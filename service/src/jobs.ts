@@ -1,8 +1,14 @@
 import { sendKeyExpiryEmails } from "./accounts/api-keys/expiry-emails.ts";
+import { deleteOldNotifications } from "./accounts/notifications/notifications.ts";
 import { deleteExpiredOAuthData } from "./accounts/oauth/cleanup.ts";
 import { deleteOldRequests } from "./accounts/request-logs/request-log.ts";
 import { deleteExpiredSignInData } from "./accounts/sign-in/cleanup.ts";
 import { sweepBlobs } from "./catalog/files/blob-sweep.ts";
+import {
+  type NotifyBuyersData,
+  notifyBuyers,
+  notifyBuyersJob,
+} from "./catalog/products/version-notifications.ts";
 import { compactFacetCounts, updateWordFrequencies } from "./catalog/search/search-maintenance.ts";
 import { eraseViewers } from "./catalog/search/views.ts";
 import { rollUpSales } from "./commerce/analytics/sales-sums.ts";
@@ -50,7 +56,14 @@ import { deleteExpiredIdempotencyKeys } from "./platform/http/idempotency.ts";
 import type { QueuedJob, ScheduledJob } from "./platform/jobs/job-worker.ts";
 
 /** What can be asked for by `ctx.jobs.send`. */
-export const jobKinds = [sendEmailJob, refundBuyersJob, detachMethodJob, recoverJob, deleteWebhookLogJob];
+export const jobKinds = [
+  sendEmailJob,
+  notifyBuyersJob,
+  refundBuyersJob,
+  detachMethodJob,
+  recoverJob,
+  deleteWebhookLogJob,
+];
 
 /** What workers do by the clock. */
 export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
@@ -111,6 +124,7 @@ export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
     run: async () => void (await purgeDeletedEndpoints(ctx)),
   },
   { name: "delete-old-request-logs", cron: "7 * * * *", run: () => deleteOldRequests(ctx) },
+  { name: "delete-old-notifications", cron: "3 * * * *", run: () => deleteOldNotifications(ctx) },
   { name: "delete-old-events", cron: "43 3 * * *", run: () => deleteOldEvents(ctx) },
 ];
 
@@ -127,6 +141,7 @@ export const listQueuedJobs = (ctx: Context): QueuedJob[] => [
     ...sendEmailJob,
     run: (data, signal) => sendQueuedEmail(ctx, (data as { mailId: string }).mailId, signal),
   },
+  { ...notifyBuyersJob, run: (data, signal) => notifyBuyers(ctx, data as NotifyBuyersData, signal) },
   { ...refundBuyersJob, run: (data, signal) => runRefundBuyersJob(ctx, data as RefundBuyersData, signal) },
   { ...detachMethodJob, run: (data) => detachAtProvider(ctx, data as DetachedMethod) },
   {

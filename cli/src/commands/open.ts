@@ -7,7 +7,7 @@ import { UsageError } from "../errors.ts";
 const pages: Record<string, string> = {
   home: "/",
   docs: "/docs",
-  account: "/auth/signed-in",
+  account: "/account",
   mailbox: "/dev/mail",
   inboxes: "/dev/hooks",
 };

@@ -30,8 +30,13 @@ const deliveryColumns: Column<WebhookDelivery>[] = [
   { field: "eventId", title: "Event id" },
   { field: "status", title: "Status" },
   { field: "attempt", title: "Attempt" },
+  { field: "lastAttempt", title: "Response", format: ({ lastAttempt }) => responseOf(lastAttempt) },
   { field: "nextAttemptAt", title: "Next attempt", format: ({ nextAttemptAt }) => time(nextAttemptAt) },
 ];
+
+/** The status of a response, or why there is none. */
+const responseOf = (last: WebhookDelivery["lastAttempt"]) =>
+  last === null ? null : (last.responseStatus ?? last.errorCode);
 
 const statsColumns: Column<WebhookStats>[] = [
   { field: "successRate", title: "success", format: ({ successRate }) => percent(successRate) },
@@ -49,6 +54,13 @@ const recoveryColumns: Column<WebhookRecovery>[] = [
   { field: "recovered" },
   { field: "total" },
 ];
+
+interface DeliveryFilters {
+  status?: string;
+  event?: string;
+  type?: string;
+  response?: string;
+}
 
 interface EndpointOptions extends BodyOptions {
   url?: string;
@@ -148,17 +160,22 @@ function defineDeliveries(command: Command): void {
     columns: deliveryColumns,
     call: (stoa, _options, [endpoint = ""]) => stoa.webhooks.test(endpoint),
   });
-  listCommand<WebhookDelivery, { status?: string; event?: string }>(command, {
+  listCommand<WebhookDelivery, DeliveryFilters>(command, {
     name: "deliveries <endpoint>",
     description: "List the deliveries of an endpoint, newest first",
     options: (list) =>
       list
         .option("--status <status>", "succeeded, failed, retrying, …")
-        .option("--event <id>", "of one event"),
-    examples: ["stoa webhooks deliveries whk_… --status failed"],
+        .option("--event <id>", "of one event")
+        .option("--type <type>", "of one event type")
+        .option("--response <status>", "what the last attempt got: 503, 5xx or none"),
+    examples: ["stoa webhooks deliveries whk_… --status failed --response 5xx"],
     columns: deliveryColumns,
-    open: (stoa, page, { status, event }, [endpoint = ""]) =>
-      stoa.webhooks.deliveries(endpoint, { ...page, status, eventId: event }),
+    open: (stoa, page, { status, event, type, response }, [endpoint = ""]) =>
+      stoa.webhooks.deliveries(endpoint, {
+        ...page,
+        ...{ status, eventId: event, eventType: type, responseStatus: response },
+      }),
   });
   listCommand<DeliveryAttempt>(command, {
     name: "attempts <delivery>",

@@ -26,6 +26,8 @@ export const LoggedRequest = z
 
 export type LoggedRequest = z.input<typeof LoggedRequest>;
 
+const time = z.iso.datetime({ offset: true }).optional();
+
 const STATUS = /^[1-5](\d\d|xx)$/;
 
 export const list = endpoint({
@@ -52,6 +54,16 @@ export const list = endpoint({
     ),
     path: z.string().max(300).optional().describe("Only paths that begin with this text: /v1/products"),
     apiKeyId: z.string().max(100).optional().describe("Only requests with this API key"),
+    credential: filter(z.enum(credentials)),
+    errorCode: z
+      .string()
+      .max(60)
+      .toUpperCase()
+      .optional()
+      .describe("The code of an error response: NOT_FOUND"),
+    requestId: z.string().max(100).optional().describe("The X-Request-Id of a response"),
+    from: time.describe("Only requests from this time on"),
+    to: time.describe("Only requests before this time"),
   }),
   response: listOf(LoggedRequest),
 });

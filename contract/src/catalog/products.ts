@@ -263,13 +263,23 @@ const reads = { who: "visitor", permission: "products:read" } as const;
 const writes = { who: "member", permission: "products:write" } as const;
 const params = z.object({ productId: z.string() });
 
+const readContent = z
+  .enum(["true", "false"])
+  .default("true")
+  .transform((text) => text === "true")
+  .pipe(z.boolean())
+  .describe("Whether the response has the content, for those who may read it");
+
 export const get = endpoint({
   name: "products.get",
   method: "GET",
   path: "/products/:productId",
   summary: "Read one product",
+  description:
+    "With `content=false`, `content` is null for its owners, too. The request then does not count as a buyer's first use, which would end the instant refund.",
   access: reads,
   params,
+  query: z.strictObject({ content: readContent }),
   response: one(ProductDetail),
   errors: ["PRODUCT_NOT_FOUND"],
 });

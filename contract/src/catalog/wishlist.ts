@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint, listOf, one } from "../core/endpoint.ts";
-import { paging, Timestamp } from "../core/envelope.ts";
+import { filter, paging, Timestamp } from "../core/envelope.ts";
 import { ProductCard } from "./products.ts";
 
 export const MAX_WISHLIST_ENTRIES = 1_000;
@@ -22,7 +22,7 @@ export const list = endpoint({
   summary: "List the products that you want to remember, newest first",
   description: "Products that are not on sale at present are left out, and come back when they are.",
   access: reads,
-  query: z.strictObject(paging),
+  query: z.strictObject({ ...paging, productId: filter(z.string().max(100), "Only this product") }),
   response: listOf(WishlistEntry),
 });
 

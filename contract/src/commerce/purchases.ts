@@ -53,14 +53,17 @@ export const Purchase = NewPurchase.extend({
   completedAt: Timestamp.nullable().describe("When it was paid; null: not yet, or never"),
 }).meta({ id: "Purchase" });
 
+const lines = z
+  .object({ subtotal: Amount, discount: Amount, tax: Amount, total: Amount })
+  .describe("total = subtotal − discount, + tax unless the price includes it");
+const taxRate = z
+  .object({ percent: z.number(), inclusive: z.boolean(), country: z.string() })
+  .nullable()
+  .describe("How lines.tax was calculated; inclusive: the price includes it. null: no tax");
+
 export const PurchaseDetail = Purchase.extend({
-  lines: z
-    .object({ subtotal: Amount, discount: Amount, tax: Amount, total: Amount })
-    .describe("total = subtotal − discount, + tax unless the price includes it"),
-  taxRate: z
-    .object({ percent: z.number(), inclusive: z.boolean(), country: z.string() })
-    .nullable()
-    .describe("How lines.tax was calculated; inclusive: the price includes it. null: no tax"),
+  lines,
+  taxRate,
   discountCode: z.string().nullable(),
   referralCode: z.string().nullable(),
   receipt: receipt.extend({ number: receiptNumber }),
@@ -105,6 +108,31 @@ export const CreatePurchase = z
   })
   .meta({ id: "CreatePurchase" });
 
+export const QuotePurchase = CreatePurchase.pick({
+  productId: true,
+  referralCode: true,
+  discountCode: true,
+}).meta({ id: "QuotePurchase" });
+
+export const PurchaseQuote = z
+  .object({
+    productId: z.string(),
+    currency: Currency,
+    decimals: z.int().min(0).max(3).describe("The decimals of the currency: JPY 0, USD 2, KWD 3"),
+    lines: lines.describe(
+      "total is what a purchase charges: subtotal − discount, + tax unless the price includes it",
+    ),
+    net: Amount.describe("lines.total − lines.tax"),
+    taxRate,
+    discountCode: z.string().nullable().describe("As the seller wrote it"),
+    referralCode: z.string().nullable(),
+    expectedPrice: Amount.describe("lines.subtotal − lines.discount: expectedPrice of POST /purchases"),
+    refundDays: z.int().describe("For how many days after the purchase you can ask for a refund"),
+  })
+  .meta({ id: "PurchaseQuote" });
+
+export type QuotePurchase = z.output<typeof QuotePurchase>;
+export type PurchaseQuote = z.input<typeof PurchaseQuote>;
 export type CreatePurchase = z.output<typeof CreatePurchase>;
 export type NewPurchase = z.input<typeof NewPurchase>;
 export type Purchase = z.input<typeof Purchase>;
@@ -132,6 +160,19 @@ export const create = endpoint({
     "PRICE_CHANGED",
     "VALIDATION_ERROR",
   ],
+});
+
+export const quote = endpoint({
+  name: "purchases.quote",
+  method: "POST",
+  path: "/purchases/quote",
+  summary: "Calculate what a purchase costs",
+  description:
+    "Makes the checks of POST /purchases except those of the payment method, and buys nothing. Tax depends on the country of your account. Error details: ALREADY_PURCHASED has orderId.",
+  access: reads,
+  request: json(QuotePurchase, { productId: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p" }),
+  response: one(PurchaseQuote),
+  errors: ["PRODUCT_NOT_FOUND", "PRODUCT_UNAVAILABLE", "ALREADY_PURCHASED", "VALIDATION_ERROR"],
 });
 
 export const list = endpoint({

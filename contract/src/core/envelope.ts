@@ -26,6 +26,11 @@ export const ListMeta = Meta.extend({
     .optional()
     .describe("The corrected search that was used in place of the one sent"),
   ratings: Ratings.optional().describe("For lists of reviews: the ratings of all reviews of the product"),
+  unreadCount: z
+    .int()
+    .min(0)
+    .optional()
+    .describe("For lists of notifications: how many are unread, exact up to 10,000"),
 }).meta({ id: "ListMeta" });
 
 export const FieldProblem = z

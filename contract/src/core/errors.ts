@@ -132,7 +132,7 @@ export const errorRemedies: Record<ErrorCode, string> = {
   TWO_FACTOR_REQUIRED:
     "Send the code of your authenticator app with `details.challenge` to POST /api/auth/two-factor.",
   UNAUTHORIZED:
-    "Use a credential that has what `details.required` names: a permission, a role, a session or a second factor.",
+    "Use a credential that has what `details.required` names: a permission, a role, an account, a session or a second factor.",
   INSUFFICIENT_FUNDS: "Read `details.declineCode`, then pay with another payment method.",
   NOT_FOUND: "Check the path and the method against the API reference.",
   PRODUCT_NOT_FOUND: "Take the id from GET /products. A draft of another account is not found either.",

@@ -124,6 +124,16 @@ export const DeliveryAttempt = z
   })
   .meta({ id: "DeliveryAttempt" });
 
+const LastAttempt = z.object({
+  at: Timestamp,
+  durationMs: z.int().min(0),
+  responseStatus: z.int().nullable().describe("null: no response"),
+  errorCode: z
+    .string()
+    .nullable()
+    .describe("Why the attempt failed, such as `status` or `timeout`; null: it succeeded"),
+});
+
 const Delivery = z.object({
   id,
   endpointId: id,
@@ -131,6 +141,7 @@ const Delivery = z.object({
   eventType: z.enum([...eventTypes, ...callbackTypes] as [EventType | CallbackType, ...EventType[]]),
   status: z.enum(deliveryStatuses),
   attempt: z.int().min(0).describe("Number of attempts"),
+  lastAttempt: LastAttempt.nullable().describe("null: none yet"),
   nextAttemptAt: Timestamp.nullable(),
   createdAt: Timestamp,
   endedAt: Timestamp.nullable(),
@@ -173,6 +184,16 @@ export const WebhookStats = z
       skipped: count,
       canceled: count,
     }),
+    timeline: z
+      .array(
+        z.object({
+          at: Timestamp.describe("When this part begins"),
+          succeeded: count,
+          failed: count,
+          waiting: count.describe("Pending or retrying"),
+        }),
+      )
+      .describe("The same deliveries by the time of their creation, in 48 equal parts, oldest first"),
     successRate: z
       .number()
       .min(0)
@@ -299,12 +320,16 @@ export const test = endpoint({
   errors: ["WEBHOOK_NOT_FOUND", "INVALID_STATE"],
 });
 
+const RESPONSE_STATUS = /^([1-5](\d\d|xx)|none)$/;
+const time = z.iso.datetime({ offset: true }).optional();
+
 export const deliveries = endpoint({
   name: "webhooks.deliveries",
   method: "GET",
   path: "/webhooks/:webhookId/deliveries",
   summary: "List the deliveries to an endpoint, newest first",
-  description: "Stored for 30 days.",
+  description:
+    "Stored for 30 days. The filters eventType and responseStatus search the newest 10,000 deliveries that match the others.",
   access,
   params,
   query: z.strictObject({
@@ -318,6 +343,16 @@ export const deliveries = endpoint({
       ),
     status: filter(z.enum(deliveryStatuses)),
     eventId: z.string().max(100).optional(),
+    eventType: filter(z.string().max(60).toLowerCase()),
+    responseStatus: filter(
+      z
+        .string()
+        .toLowerCase()
+        .regex(RESPONSE_STATUS, "must be a status such as 503, a class such as 5xx, or none"),
+      "What the last attempt got: a status such as 503, a class such as 5xx, or `none` for no response",
+    ),
+    from: time.describe("Only deliveries created from this time on"),
+    to: time.describe("Only deliveries created before this time"),
   }),
   response: listOf(WebhookDelivery),
   errors: ["WEBHOOK_NOT_FOUND"],

@@ -24,6 +24,7 @@ export type IdPrefix =
   | "ses"
   | "grant"
   | "aud"
+  | "ntf"
   | "req";
 
 let sequence = 0;

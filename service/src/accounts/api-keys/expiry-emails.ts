@@ -1,6 +1,7 @@
 import type { Context } from "../../core/context.ts";
-import { daysAfter } from "../../core/dates.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
+import { daysAfter, toLongDate } from "../../core/dates.ts";
+import { toId } from "../../core/ids.ts";
+import { notifyAccount } from "../notifications/notify-account.ts";
 import { toKeyPrefix } from "./api-key.ts";
 import { keyExpiringEmail } from "./emails.ts";
 import { claimExpiringKeys } from "./queries.ts";
@@ -14,9 +15,16 @@ export async function sendKeyExpiryEmails(ctx: Context): Promise<void> {
   for (const days of REMINDER_DAYS) {
     await ctx.db.transaction().execute(async (tx) => {
       const until = daysAfter(now, days);
-      for (const { name, lookup, expiresAt, email } of await claimExpiringKeys(tx, days, now, until)) {
+      for (const { id, userId, name, lookup, expiresAt } of await claimExpiringKeys(tx, days, now, until)) {
         const prefix = toKeyPrefix(ctx.config.environment, lookup);
-        await queueEmail(ctx, tx, email, keyExpiringEmail({ name, prefix, expiresAt }));
+        const notification = {
+          userId,
+          kind: "api_key.expiring" as const,
+          subjectId: toId("key", id),
+          data: { name, expiresAt: toLongDate(expiresAt) },
+          occurrence: String(days),
+        };
+        await notifyAccount(ctx, tx, notification, keyExpiringEmail({ name, prefix, expiresAt }));
       }
     });
   }

@@ -5,12 +5,11 @@ import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
+import { notifyAccount } from "../notifications/notify-account.ts";
 import { mintKey, parseKeyLookup, toKeyPrefix } from "./api-key.ts";
 import { keyRevokedEmail } from "./emails.ts";
 import {
   deleteKeysOfUser,
-  findOwner,
   insertKey,
   lockAnyKey,
   type OwnKey,
@@ -94,9 +93,10 @@ export const revokeKeyAsOperator = (ctx: Context, idOrValue: string) =>
   ctx.db.transaction().execute(async (tx) => {
     const key = await mustLockAnyKey(ctx, tx, idOrValue);
     if (await revokeLockedKey(ctx, tx, key, OPERATOR)) {
-      const { email } = await findOwner(tx, key.userId);
+      const { userId, name } = key;
       const prefix = toKeyPrefix(ctx.config.environment, key.lookup);
-      await queueEmail(ctx, tx, email, keyRevokedEmail({ name: key.name, prefix }));
+      const notification = { userId, kind: "api_key.revoked" as const, subjectId: toId("key", key.id) };
+      await notifyAccount(ctx, tx, { ...notification, data: { name } }, keyRevokedEmail({ name, prefix }));
     }
     return { id: toId("key", key.id), user: toId("usr", key.userId), name: key.name, revoked: true };
   });

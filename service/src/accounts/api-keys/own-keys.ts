@@ -11,7 +11,7 @@ import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
+import { notifyAccount } from "../notifications/notify-account.ts";
 import { toKeyPrefix } from "./api-key.ts";
 import { keyCreatedEmail } from "./emails.ts";
 import { auditKeyAction, type CreatedKey, createKey, revokeLockedKey } from "./keys.ts";
@@ -77,7 +77,7 @@ export async function createOwnKey(
   const granted = permissions.filter((permission) => input.permissions[permission]);
   const key = { name: input.name, permissions: granted, expiresAt: parseExpiry(ctx, input.expiresAt) };
   return ctx.db.transaction().execute(async (tx) => {
-    const owner = await lockOwner(tx, userId);
+    await lockOwner(tx, userId);
     const { count } = await countValidKeys(tx, userId, ctx.now());
     if (count >= MAX_VALID_KEYS) throw tooManyKeys();
     const made = await createKey(ctx, tx, { userId, ...key });
@@ -85,11 +85,13 @@ export async function createOwnKey(
     const details = { permissions: granted };
     await auditKeyAction(ctx, tx, { actorId: userId, source }, "created", { id: made.id, details });
     const canSpend = SPENDING_PERMISSIONS.some((permission) => granted.includes(permission));
-    await queueEmail(
+    const message = keyCreatedEmail(ctx, { name: key.name, prefix: made.prefix, canSpend });
+    const subjectId = toId("key", made.id);
+    await notifyAccount(
       ctx,
       tx,
-      owner.email,
-      keyCreatedEmail(ctx, { name: key.name, prefix: made.prefix, canSpend }),
+      { userId, kind: "api_key.created", subjectId, data: { name: key.name } },
+      message,
     );
     return toNewApiKey(made, key);
   });

@@ -142,10 +142,11 @@ export const revokeKey = (tx: Tx, id: string, now: Date) =>
   tx.updateTable("apiKeys").set({ revokedAt: now }).where("id", "=", id).execute();
 
 export interface ExpiringKey {
+  id: string;
+  userId: string;
   name: string;
   lookup: string;
   expiresAt: Date;
-  email: string;
 }
 
 /**
@@ -166,7 +167,7 @@ export const claimExpiringKeys = (tx: Tx, days: number, now: Date, until: Date) 
     .where("k.expiresAt", "<=", until)
     .where(sql<boolean>`k.created_at <= k.expires_at - make_interval(days => ${days})`)
     .where((row) => row.or([row("k.expiryEmailedDays", "is", null), row("k.expiryEmailedDays", ">", days)]))
-    .returning(["k.name", "k.lookup", "k.expiresAt", "u.email"])
+    .returning(["k.id", "k.userId", "k.name", "k.lookup", "k.expiresAt"])
     .$castTo<ExpiringKey>()
     .execute();
 

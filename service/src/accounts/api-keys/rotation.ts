@@ -1,8 +1,9 @@
 import type { RotatedApiKey } from "@stoa/contract";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
+import { toLongDate } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
+import { notifyAccount } from "../notifications/notify-account.ts";
 import { toKeyPrefix } from "./api-key.ts";
 import { keyRotatedEmail } from "./emails.ts";
 import { auditKeyAction, createKey } from "./keys.ts";
@@ -20,7 +21,7 @@ export const rotateKey = (
 ): Promise<RotatedApiKey> =>
   ctx.db.transaction().execute(async (tx) => {
     // The account is locked before its keys, as in createOwnKey.
-    const { email } = await lockOwner(tx, userId);
+    await lockOwner(tx, userId);
     const old = await lockOwnKey(tx, userId, input.keyId);
     mustBeActive(ctx, old);
     const { name, permissions } = old;
@@ -32,7 +33,14 @@ export const rotateKey = (
     const details = { replacedBy: toId("key", made.id), graceHours: input.graceHours };
     await auditKeyAction(ctx, tx, { actorId: userId, source }, "rotated", { id: old.id, details });
     const prefix = toKeyPrefix(ctx.config.environment, old.lookup);
-    await queueEmail(ctx, tx, email, keyRotatedEmail(ctx, { name, prefix, expiresAt: oldExpiresAt }));
+    const notification = {
+      userId,
+      kind: "api_key.rotated" as const,
+      subjectId: toId("key", old.id),
+      data: { name, expiresAt: toLongDate(oldExpiresAt) },
+    };
+    const message = keyRotatedEmail(ctx, { name, prefix, expiresAt: oldExpiresAt });
+    await notifyAccount(ctx, tx, notification, message);
     const replaced = { id: toId("key", old.id), expiresAt: oldExpiresAt.toISOString() };
     return { ...toNewApiKey(made, key), replaced };
   });

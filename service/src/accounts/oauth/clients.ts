@@ -6,15 +6,15 @@ import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
 import type { Email } from "../../platform/email/render-email.ts";
+import type { DataOf } from "../notifications/kinds.ts";
+import { notifyAccount } from "../notifications/notify-account.ts";
 import { generateClientId, isClientId } from "./client-id.ts";
 import { clientCreatedEmail, clientSecretRotatedEmail } from "./emails.ts";
 import {
   type ClientRow,
   countOwnClients,
   deleteOwnClient,
-  findAccount,
   findOwnClient,
   insertOwnClient,
   listOwnClients,
@@ -73,7 +73,8 @@ export async function createClient(
       scopes,
     });
     const actsAlone = grantTypes.includes("client_credentials");
-    await emailOwner(ctx, tx, caller, clientCreatedEmail(ctx, { name, actsAlone }));
+    const message = clientCreatedEmail(ctx, { name, actsAlone });
+    await notifyOwner(ctx, tx, caller, id, { change: "created", name }, message);
     return toNewClient(secret, await findOwnClient(tx, caller.userId, id));
   });
 }
@@ -106,14 +107,24 @@ export async function rotateClientSecret(
     await ctx.idempotencyKey?.bind(tx, clientId);
     await auditClientAction(ctx, tx, caller, source, "secret_rotated", clientId);
     const client = await findOwnClient(tx, caller.userId, clientId);
-    if (client) await emailOwner(ctx, tx, caller, clientSecretRotatedEmail(ctx, client));
+    if (client) {
+      const data = { change: "secret" as const, name: client.name };
+      await notifyOwner(ctx, tx, caller, clientId, data, clientSecretRotatedEmail(ctx, client));
+    }
     return toNewClient(secret, client);
   });
 }
 
-async function emailOwner(ctx: Context, tx: Queries, { userId }: SessionCaller, message: Email) {
-  const owner = await findAccount(tx, userId);
-  if (owner) await queueEmail(ctx, tx, owner.email, message);
+function notifyOwner(
+  ctx: Context,
+  tx: Queries,
+  { userId }: SessionCaller,
+  clientId: string,
+  data: DataOf<"oauth_client.changed">,
+  message: Email,
+): Promise<void> {
+  const about = { userId, subjectId: clientId, occurrence: ctx.newId() };
+  return notifyAccount(ctx, tx, { ...about, kind: "oauth_client.changed", data }, message);
 }
 
 /** Deletes its grants and tokens, too. */

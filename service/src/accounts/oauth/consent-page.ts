@@ -23,7 +23,7 @@ ${scopes.map((scope) => html`<li>${scopeDescriptions[scope]} <code>${scope}</cod
 <button class="button" name="decision" value="deny">Deny</button>
 </div>
 </form>
-<p class="small">You can revoke this at any time in <a href="/auth/signed-in">your account</a>. Not you? Sign out there, then start again in the application.</p>
+<p class="small">You can revoke this at any time in <a href="/account/connected-apps">your account</a>. Not you? Sign out there, then start again in the application.</p>
 </section>`,
   };
 }

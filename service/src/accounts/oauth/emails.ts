@@ -29,7 +29,7 @@ export const grantCreatedEmail = (
     subject: "An application may act for you",
     paragraphs: [
       `You allowed the application “${name}” (${host}) to act in your name, with these scopes: ${scopes.join(", ")}.`,
-      `You can revoke this at any time at ${ctx.links.origin()}/auth/signed-in.`,
+      `You can revoke this at any time at ${ctx.links.origin()}/account/connected-apps.`,
     ],
     footnotes: [securityFootnote(ctx)],
   });

@@ -3,13 +3,12 @@ import type { Context } from "../../core/context.ts";
 import { requireUuid, toId } from "../../core/ids.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
+import { notifyAccount } from "../notifications/notify-account.ts";
 import { fromSeconds, toSeconds, unusedMethods } from "./adapter-defaults.ts";
 import { interactionExpired } from "./consent.ts";
 import { grantCreatedEmail } from "./emails.ts";
 import {
   deleteGrant,
-  findAccount,
   findActiveClient,
   findActiveGrant,
   findGrant,
@@ -43,7 +42,8 @@ export const grantAdapter = (ctx: Context): Adapter => ({
         source: requestSource(),
         details: { clientId: payload.clientId, openid, resources },
       });
-      await emailAddedScopes(ctx, tx, known, {
+      await notifyOfAddedScopes(ctx, tx, known, {
+        id,
         userId,
         clientId: payload.clientId!,
         allowed: { openid, resources } as GrantRow["allowed"],
@@ -79,6 +79,7 @@ async function mustBeOnlyActiveGrant(ctx: Context, tx: Tx, id: string, userId: s
 }
 
 interface GrantedAccess {
+  id: string;
   userId: string;
   clientId: string;
   allowed: GrantRow["allowed"];
@@ -89,8 +90,8 @@ export function listGrantScopes({ openid, resources }: GrantRow["allowed"]): str
   return [...new Set(lists.flatMap((list) => list.split(" ")))].filter((scope) => scope !== "");
 }
 
-/** A self-registered client asks at each connection. Only new scopes are worth an email. */
-async function emailAddedScopes(
+/** A self-registered client asks at each connection. Only new scopes are worth a notification. */
+async function notifyOfAddedScopes(
   ctx: Context,
   tx: Tx,
   known: GrantRow | undefined,
@@ -99,11 +100,17 @@ async function emailAddedScopes(
   const scopes = listGrantScopes(access.allowed);
   const before = known ? listGrantScopes(known.allowed) : [];
   if (scopes.every((scope) => before.includes(scope))) return;
-  const account = await findAccount(tx, access.userId);
   const client = await findActiveClient(tx, access.clientId);
-  if (!account || !client) return;
+  if (!client) return;
   const host = listHosts(client.redirectUris).join(", ");
-  await queueEmail(ctx, tx, account.email, grantCreatedEmail(ctx, { name: client.name, host, scopes }));
+  const notification = {
+    userId: access.userId,
+    kind: "oauth_grant.created" as const,
+    subjectId: toId("grant", access.id),
+    data: { name: client.name, scopes: scopes.join(", ") },
+    occurrence: ctx.newId(),
+  };
+  await notifyAccount(ctx, tx, notification, grantCreatedEmail(ctx, { name: client.name, host, scopes }));
 }
 
 const toPayload = (grant: GrantRow): AdapterPayload => ({

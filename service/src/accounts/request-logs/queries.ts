@@ -1,6 +1,7 @@
 import { type SqlBool, sql } from "kysely";
+import { minUuidAt } from "../../core/ids.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { countRows, EMPTY_PAGE, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
 export interface RequestRow {
   id: string;
@@ -25,6 +26,11 @@ export interface RequestFilter extends Paging {
   path?: string | undefined;
   /** null: the id names no key, so nothing matches. */
   apiKeyId?: string | null | undefined;
+  credential?: RequestRow["credential"] | undefined;
+  errorCode?: string | undefined;
+  requestId?: string | undefined;
+  from?: Date | undefined;
+  to?: Date | undefined;
   /** null: the id names no request, so nothing matches. */
   before?: string | null | undefined;
 }
@@ -46,14 +52,20 @@ const MAX_SEARCHED = 50_000;
 
 /** The newest requests of an account by what an index finds, and of these the matching ones. */
 function ownRequests(db: Queries, userId: string, filter: RequestFilter) {
-  const { method, statuses, path, apiKeyId, before } = filter;
+  const { method, statuses, path, apiKeyId, credential, errorCode, requestId, from, to, before } = filter;
   let newest = db.selectFrom("requestLogs").selectAll().where("userId", "=", userId);
-  if (statuses && statuses[0] >= 400) newest = newest.where(sql<SqlBool>`status >= 400`);
+  if ((statuses && statuses[0] >= 400) || errorCode !== undefined)
+    newest = newest.where(sql<SqlBool>`status >= 400`);
   if (apiKeyId !== undefined) newest = newest.where("apiKeyId", "=", apiKeyId);
   if (before !== undefined) newest = newest.where("id", "<", before);
+  if (from !== undefined) newest = newest.where("id", ">=", minUuidAt(from));
+  if (to !== undefined) newest = newest.where("id", "<", minUuidAt(to));
   let own = db.selectFrom(newest.orderBy("id", "desc").limit(MAX_SEARCHED).as("r"));
   if (statuses) own = own.where("r.status", ">=", statuses[0]).where("r.status", "<=", statuses[1]);
   if (method !== undefined) own = own.where("r.method", "=", method);
+  if (credential !== undefined) own = own.where("r.credential", "=", credential);
+  if (errorCode !== undefined) own = own.where("r.errorCode", "=", errorCode);
+  if (requestId !== undefined) own = own.where("r.requestId", "=", requestId);
   if (path !== undefined) own = own.where(sql<SqlBool>`starts_with(r.path, ${path})`);
   return own;
 }
@@ -63,7 +75,7 @@ export async function listRequests(
   userId: string,
   filter: RequestFilter,
 ): Promise<Page<RequestRow>> {
-  if (filter.apiKeyId === null || filter.before === null) return { items: [], total: 0 };
+  if (filter.apiKeyId === null || filter.before === null) return EMPTY_PAGE;
   const items = await ownRequests(db, userId, filter)
     .selectAll()
     .orderBy("r.id", "desc")

@@ -55,6 +55,13 @@ suite("GET /v1/request-logs", () => {
     );
   });
 
+  test("a response that shows a secret: has no error code", async () => {
+    const user = await market.createUser();
+    const created = await user.post("/v1/webhooks", { url: "https://example.com/hooks" });
+    assert.equal(created.status, 201, created.text);
+    assert.deepEqual((await logOf(user)).map(summaryOf), [["POST", "/v1/webhooks", 201, null]]);
+  });
+
   test("a session and its key: each under its credential", async () => {
     const user = await market.createUser();
     const session = await market.createSession(user.userId);
@@ -88,6 +95,24 @@ suite("GET /v1/request-logs", () => {
     assert.deepEqual(await paths(`&before=${newest!.id}`), ["/v1/products/prod_1", "/v1/account"]);
     assert.deepEqual(await paths("&before=req_nothing"), []);
     assertError(await user.get("/v1/request-logs?status=9xx"), 400, "INVALID_REQUEST", "status");
+  });
+
+  test("filters by credential, error code, request id and time", async () => {
+    const user = await market.createUser();
+    const session = await market.createSession(user.userId);
+    await session.get("/v1/account");
+    market.clock.forward(60_000);
+    const noon = encodeURIComponent(market.clock.now.toISOString());
+    const { headers } = await user.get("/v1/products/prod_1");
+    await user.post("/v1/webhooks", {});
+    const paths = async (query: string) => (await logOf(user, query)).map(({ path }) => path);
+    assert.deepEqual(await paths("&credential=session"), ["/v1/account"]);
+    assert.deepEqual(await paths("&credential=token"), []);
+    assert.deepEqual(await paths("&errorCode=product_not_found"), ["/v1/products/prod_1"]);
+    assert.deepEqual(await paths(`&requestId=${headers.get("x-request-id")}`), ["/v1/products/prod_1"]);
+    assert.deepEqual(await paths(`&from=${noon}`), ["/v1/webhooks", "/v1/products/prod_1"]);
+    assert.deepEqual(await paths(`&to=${noon}`), ["/v1/account"]);
+    assertError(await user.get("/v1/request-logs?from=noon"), 400, "INVALID_REQUEST", "from");
   });
 
   test("a stream: logged once, when it ends", async () => {

@@ -88,18 +88,25 @@ interface RequestQuery extends Paging {
   status?: string | undefined;
   path?: string | undefined;
   apiKeyId?: string | undefined;
+  credential?: RequestRow["credential"] | undefined;
+  errorCode?: string | undefined;
+  requestId?: string | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
 }
 
 export async function listOwnRequests(
   ctx: Context,
   { userId }: Member,
-  { before, apiKeyId, status, ...query }: RequestQuery,
+  { before, apiKeyId, status, from, to, ...query }: RequestQuery,
 ) {
   const page = await listRequests(ctx.db, userId, {
     ...query,
     ...(before !== undefined && { before: toUuid("req", before) }),
     ...(apiKeyId !== undefined && { apiKeyId: toUuid("key", apiKeyId) }),
     ...(status !== undefined && { statuses: statusRange(status) }),
+    ...(from !== undefined && { from: new Date(from) }),
+    ...(to !== undefined && { to: new Date(to) }),
   });
   return mapPage(page, toLoggedRequest);
 }

@@ -1,5 +1,7 @@
 import type { Plan, Quota, Role } from "@stoa/contract";
+import { sql } from "kysely";
 import type { Context } from "../../core/context.ts";
+import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
@@ -39,6 +41,14 @@ export interface NewSession {
   createdAt: Date;
   lastSeenAt: Date;
   expiresAt: Date;
+}
+
+/** Sessions are stored for some weeks after their end. */
+export async function compareBrowsers(db: Queries, userId: string, userAgent: string | null) {
+  const { rows } = await sql<{ hasSessions: boolean; isKnown: boolean }>`
+    select count(*) > 0 as "hasSessions", coalesce(bool_or(user_agent is not distinct from ${userAgent}), false) as "isKnown"
+      from sessions where user_id = ${userId}`.execute(db);
+  return firstOf(rows);
 }
 
 export const insertSession = (db: Queries, session: NewSession) =>

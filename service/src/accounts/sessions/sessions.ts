@@ -1,8 +1,11 @@
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { DAY_MS } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
+import { notifyAccount } from "../notifications/notify-account.ts";
 import {
+  compareBrowsers,
   deleteSessionsEndedBefore,
   deleteSessionsOfUser,
   endOldestSessions,
@@ -35,6 +38,7 @@ export interface StartSessionInput {
 export async function startSession(ctx: Context, db: Queries, input: StartSessionInput): Promise<string> {
   const now = ctx.now();
   const id = ctx.newId();
+  const isNewBrowser = input.via !== "operator" && (await isUnknownBrowser(db, input));
   await insertSession(db, {
     id,
     userId: input.user.id,
@@ -46,10 +50,25 @@ export async function startSession(ctx: Context, db: Queries, input: StartSessio
     lastSeenAt: now,
     expiresAt: new Date(now.getTime() + SESSION_SECONDS * 1000),
   });
+  if (isNewBrowser) await notifyOfSession(ctx, db, id, input);
   await endOldestSessions(db, input.user.id, MAX_SESSIONS_PER_ACCOUNT, now);
   const { email, name } = input.user;
   return signSessionToken(ctx, { sessionId: id, userId: input.user.id, email, name, createdAt: now });
 }
+
+/** The first sign-in of an account is no news, and neither is one by a browser that it used in the last weeks. */
+const isUnknownBrowser = async (db: Queries, { user, source }: StartSessionInput): Promise<boolean> => {
+  const { hasSessions, isKnown } = await compareBrowsers(db, user.id, source.userAgent);
+  return hasSessions && !isKnown;
+};
+
+const notifyOfSession = (ctx: Context, db: Queries, id: string, { user, via, source }: StartSessionInput) =>
+  notifyAccount(ctx, db, {
+    userId: user.id,
+    kind: "session.created",
+    subjectId: toId("ses", id),
+    data: { via, ip: source.ip, userAgent: source.userAgent },
+  });
 
 /** null: the token is invalid, the session ended or idle too long, or the account may not sign in. */
 export async function authenticateSession(ctx: Context, token: string): Promise<SessionCaller | null> {

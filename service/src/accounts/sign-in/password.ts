@@ -3,12 +3,13 @@ import type { Context, RequestSource, SessionCaller } from "../../core/context.t
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
 import { mustBeFresh } from "../../platform/http/fresh-sign-in.ts";
 import { revokeAllKeys } from "../api-keys/keys.ts";
+import { notifyAccount } from "../notifications/notify-account.ts";
 import { revokeGrantsAndSecrets } from "../oauth/cleanup.ts";
 import { findSignInAccount, type SignInAccount, setPassword } from "../people/credentials.ts";
 import { hashPassword, verifyPassword } from "../people/password-hash.ts";
+import { toUserId } from "../people/users.ts";
 import { endSessions, mustBeActiveSession } from "../sessions/sessions.ts";
 import { countAttempts, releaseAttempts, runWithinLimits } from "./attempts.ts";
 import { passwordChangedEmail } from "./emails.ts";
@@ -36,7 +37,10 @@ export async function changePassword(
     const revoked = input.revokeAccess ? await revokeAccess(ctx, tx, account.id) : nothingRevoked;
     const details = { sessionsEnded, ...revoked };
     await recordAudit(ctx, tx, { actorId: account.id, action: "password.changed", source, details });
-    await queueEmail(ctx, tx, account.email, passwordChangedEmail(ctx, revoked));
+    const subjectId = toUserId(account.id);
+    const occurrence = ctx.newId();
+    const notification = { userId: account.id, kind: "password.changed" as const, subjectId, occurrence };
+    await notifyAccount(ctx, tx, { ...notification, data: {} }, passwordChangedEmail(ctx, revoked));
     return details;
   });
 }

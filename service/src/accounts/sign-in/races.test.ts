@@ -22,12 +22,12 @@ after(() => market.close());
 const post = (path: string, json: object) => market.as(null).post(`/api/auth/${path}`, json);
 const logIn = (code?: string) => post("login", { email, password: PASSWORD, ...(code && { code }) });
 
-/** Locks the account, starts `act`, then changes the account (`$1`) and commits while `act` waits for the lock. */
+/** Locks the account as the service does, starts `act`, then changes the account (`$1`) and commits while `act` waits for the lock. */
 async function changeDuring(act: () => Promise<Reply>, change: string): Promise<Reply> {
   const client = await market.service.ctx.pool.connect();
   const { rows } = await client.query("select id from users where email = $1", [email]);
   await client.query("begin");
-  await client.query("select 1 from users where id = $1 for update", [rows[0].id]);
+  await client.query("select 1 from users where id = $1 for no key update", [rows[0].id]);
   const reply = act();
   await waitForBlockedStatements(market);
   await client.query(change, [rows[0].id]);

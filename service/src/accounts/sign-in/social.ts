@@ -8,7 +8,7 @@ import type {
 } from "../../integrations/identity-providers/identity-provider.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
+import { notifyAccount } from "../notifications/notify-account.ts";
 import {
   createVerifiedAccount,
   findSignInAccount,
@@ -16,6 +16,7 @@ import {
   type SignInAccount,
 } from "../people/credentials.ts";
 import { findUserIdOfIdentity, linkIdentity } from "../people/identities.ts";
+import { toUserId } from "../people/users.ts";
 import { completeSignIn } from "./complete-sign-in.ts";
 import { identityLinkedEmail } from "./social-emails.ts";
 import { consumeFlow, type Flow, readFlow, startFlow } from "./social-flow.ts";
@@ -163,5 +164,9 @@ async function link(
   await linkIdentity(ctx, tx, { provider, subject: identity.subject }, account.id);
   const action = isNew ? "user.registered" : "identity.linked";
   await recordAudit(ctx, tx, { actorId: account.id, action, source, details: { provider } });
-  if (!isNew) await queueEmail(ctx, tx, account.email, identityLinkedEmail(providerLabels[provider]));
+  if (isNew) return;
+  const label = providerLabels[provider];
+  const about = { userId: account.id, subjectId: toUserId(account.id), occurrence: ctx.newId() };
+  const message = identityLinkedEmail(label);
+  await notifyAccount(ctx, tx, { ...about, kind: "identity.linked", data: { provider: label } }, message);
 }

@@ -3,8 +3,10 @@ import { ApiError } from "../../core/errors.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { sealedColumn } from "../../platform/db/sealed-columns.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
-import { findUser, toUserId } from "../people/users.ts";
+import type { Email } from "../../platform/email/render-email.ts";
+import type { DataOf } from "../notifications/kinds.ts";
+import { notifyAccount } from "../notifications/notify-account.ts";
+import { toUserId } from "../people/users.ts";
 import { digestBackupCode } from "./backup-codes.ts";
 import { backupCodeUsedEmail } from "./emails.ts";
 import {
@@ -121,18 +123,29 @@ async function acceptTotpCode(
   return step !== null && acceptTimeStep(ctx.db, userId, step);
 }
 
+export const notifyOfTwoFactor = (
+  ctx: Context,
+  tx: Queries,
+  userId: string,
+  data: DataOf<"two_factor.changed">,
+  message: Email,
+): Promise<void> => {
+  const about = { userId, subjectId: toUserId(userId), occurrence: ctx.newId() };
+  return notifyAccount(ctx, tx, { ...about, kind: "two_factor.changed", data }, message);
+};
+
 async function acceptBackupCode(
   ctx: Context,
   userId: string,
   code: string,
   source: RequestSource | null,
 ): Promise<boolean> {
-  const { email } = await findUser(ctx, toUserId(userId));
   return ctx.db.transaction().execute(async (tx) => {
     if (!(await consumeBackupCode(tx, userId, digestBackupCode(code), ctx.now()))) return false;
     await resetTries(tx, userId);
     const left = await countBackupCodes(tx, userId);
-    await queueEmail(ctx, tx, email, backupCodeUsedEmail(ctx, left));
+    const data = { change: "code_used" as const, left: String(left) };
+    await notifyOfTwoFactor(ctx, tx, userId, data, backupCodeUsedEmail(ctx, left));
     await recordAudit(ctx, tx, {
       actorId: userId,
       action: "two_factor.backup_code_used",

@@ -2,7 +2,6 @@ import type { Context, RequestSource, SessionCaller } from "../../core/context.t
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
 import { mustBeFresh } from "../../platform/http/fresh-sign-in.ts";
 import { lockAccount } from "../people/accounts.ts";
 import { isAccountPassword } from "../people/password.ts";
@@ -29,6 +28,7 @@ import {
   countTry,
   findTimeStepOfTry,
   hasSecondFactor,
+  notifyOfTwoFactor,
   sealSecret,
 } from "./second-factor.ts";
 import { generateTotpSecret, renderQrCode, toOtpauthUri } from "./totp.ts";
@@ -84,7 +84,6 @@ export async function confirmTwoFactor(
   source: RequestSource,
 ) {
   const { userId, sessionId } = caller;
-  const { email } = await findUser(ctx, toUserId(userId));
   const verified = await verifyPendingCode(ctx, userId, code, source);
   const backupCodes = generateBackupCodes();
   await ctx.db.transaction().execute(async (tx) => {
@@ -94,7 +93,7 @@ export async function confirmTwoFactor(
     await replaceBackupCodes(tx, userId, backupCodes.map(digestBackupCode));
     await endSessions(ctx, tx, userId, { but: sessionId });
     await markSecondFactor(tx, caller);
-    await queueEmail(ctx, tx, email, twoFactorEnabledEmail(ctx));
+    await notifyOfTwoFactor(ctx, tx, userId, { change: "enabled", left: null }, twoFactorEnabledEmail(ctx));
     await recordAudit(ctx, tx, { actorId: userId, action: "two_factor.turned_on", source });
   });
   return { backupCodes };
@@ -121,14 +120,14 @@ export async function renewBackupCodes(
   code: string,
   source: RequestSource,
 ) {
-  const { email } = await findUser(ctx, toUserId(caller.userId));
   await mustBeValidCode(ctx, caller, code, source);
   const backupCodes = generateBackupCodes();
   await ctx.db.transaction().execute(async (tx) => {
     await lockAccountAndSession(tx, caller);
     await ctx.idempotencyKey?.bind(tx, toUserId(caller.userId));
     await replaceBackupCodes(tx, caller.userId, backupCodes.map(digestBackupCode));
-    await queueEmail(ctx, tx, email, backupCodesRenewedEmail(ctx));
+    const data = { change: "codes_renewed" as const, left: null };
+    await notifyOfTwoFactor(ctx, tx, caller.userId, data, backupCodesRenewedEmail(ctx));
     await recordAudit(ctx, tx, { actorId: caller.userId, action: "two_factor.backup_codes_renewed", source });
   });
   return { backupCodes };
@@ -143,7 +142,6 @@ export async function disableTwoFactor(
 ) {
   const { userId } = caller;
   if (password === undefined) mustBeFresh(ctx, caller);
-  const { email } = await findUser(ctx, toUserId(userId));
   await mustBeValidCode(ctx, caller, code, source);
   if (password !== undefined && !(await isAccountPassword(ctx, userId, password)))
     throw ruleViolation("password", "is not the account's password");
@@ -151,7 +149,7 @@ export async function disableTwoFactor(
     await lockAccountAndSession(tx, caller);
     if (!(await deleteConfirmedAuthenticator(tx, userId))) throw notEnabled();
     await clearSecondFactor(tx, userId);
-    await queueEmail(ctx, tx, email, twoFactorDisabledEmail(ctx));
+    await notifyOfTwoFactor(ctx, tx, userId, { change: "disabled", left: null }, twoFactorDisabledEmail(ctx));
     await recordAudit(ctx, tx, { actorId: userId, action: "two_factor.turned_off", source });
   });
   return { enabled: false as const };

@@ -493,6 +493,8 @@ suite("after an account was closed", () => {
     "oauth_tokens",
     "identities",
     "imported_names",
+    "notification_preferences",
+    "notifications",
     "one_time_tokens",
     "payment_methods",
     "request_logs",

@@ -1,5 +1,6 @@
 import type { CloseAccount } from "@stoa/contract";
 import { deleteAllKeys } from "../../accounts/api-keys/keys.ts";
+import { deleteNotifications } from "../../accounts/notifications/notifications.ts";
 import { deleteGrantsAndClients } from "../../accounts/oauth/cleanup.ts";
 import {
   type AccountRow,
@@ -65,6 +66,8 @@ const onAccountClosed: ((
   (_ctx, tx, user) => deleteImportNames(tx, user.id),
   (ctx, tx, user) => deletePaymentMethods(ctx, tx, user.id),
   (ctx, tx, user) => deleteWebhooksOnAccountClosed(ctx, tx, user.id),
+  // The last, because the others notify the user.
+  (_ctx, tx, user) => deleteNotifications(tx, user.id),
 ];
 
 /**

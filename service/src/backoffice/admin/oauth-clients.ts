@@ -4,7 +4,7 @@ import { toUserId } from "../../accounts/people/users.ts";
 import type { Context } from "../../core/context.ts";
 import { toUuid } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
-import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
+import { EMPTY_PAGE, mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import { type ClientRow, listClients } from "./queries.ts";
 
 const toAdminClient = (client: ClientRow): AdminOAuthClient => ({
@@ -27,6 +27,6 @@ export async function listOAuthClients(ctx: Context, query: ClientQuery): Promis
   const { owner, ...rest } = query;
   if (owner === undefined) return mapPage(await listClients(ctx.db, rest, ctx.now()), toAdminClient);
   const ownerId = owner === "none" ? null : toUuid("usr", owner);
-  if (ownerId === null && owner !== "none") return { items: [], total: 0 };
+  if (ownerId === null && owner !== "none") return EMPTY_PAGE;
   return mapPage(await listClients(ctx.db, { ...rest, ownerId }, ctx.now()), toAdminClient);
 }

@@ -39,6 +39,11 @@ export async function start(): Promise<void> {
       beforeListening: () => opened.port!.release(),
     });
     printProgress("the service listens");
+    // Beside the service: the API does not wait for it.
+    if (config.roles.api)
+      opened.service.ctx.webBuilds
+        .ensureCurrent(log)
+        .catch((error) => log.error({ err: error }, "the web client was not built"));
     await printStartBox(opened.database, opened.service);
   } catch (error) {
     await close(opened);

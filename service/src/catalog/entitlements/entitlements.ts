@@ -2,9 +2,11 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import {
+  findAnyOfProduct,
   findByOrder,
   findLive,
   insertEntitlement,
+  listBuyers,
   lockActive,
   lockByOrder,
   setFirstUse,
@@ -31,6 +33,17 @@ export const grantEntitlement = (
 /** Includes held entitlements, whose money is being refunded. */
 export const findLiveEntitlement = (db: Queries, userId: string, productId: string) =>
   findLive(db, userId, productId);
+
+export const hasEntitlements = async (db: Queries, productId: string): Promise<boolean> =>
+  (await findAnyOfProduct(db, productId)) !== undefined;
+
+/** The buyers of a major line, in the order of their ids, after one of them. */
+export const listEntitledBuyers = async (
+  db: Queries,
+  line: { productId: string; major: number },
+  after: string | null,
+  limit: number,
+): Promise<string[]> => (await listBuyers(db, line, after, limit)).map(({ buyerId }) => buyerId);
 
 /** Prevents revocation until the transaction ends. */
 export const lockLiveEntitlement = (tx: Tx, userId: string, productId: string) =>

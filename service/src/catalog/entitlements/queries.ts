@@ -50,6 +50,33 @@ export const lockByOrder = (tx: Tx, orderId: string) =>
     .forNoKeyUpdate()
     .executeTakeFirst();
 
+export const findAnyOfProduct = (db: Queries, productId: string) =>
+  db
+    .selectFrom("entitlements")
+    .select("orderId")
+    .where("productId", "=", productId)
+    .where("status", "<>", "revoked")
+    .limit(1)
+    .executeTakeFirst();
+
+/** In the order of their ids, after one of them. */
+export const listBuyers = (
+  db: Queries,
+  { productId, major }: { productId: string; major: number },
+  after: string | null,
+  limit: number,
+) =>
+  db
+    .selectFrom("entitlements")
+    .select("buyerId")
+    .where("productId", "=", productId)
+    .where("major", "=", major)
+    .where("status", "<>", "revoked")
+    .$if(after !== null, (rows) => rows.where("buyerId", ">", after))
+    .orderBy("buyerId")
+    .limit(limit)
+    .execute();
+
 /** A revoked entitlement stays revoked. Returns false when nothing changed. */
 export async function setStatus(
   tx: Tx,

@@ -77,6 +77,21 @@ test("a buyer: sees the content; only the first read makes an event and sets the
   assert.deepEqual(await usedAt(id), firstRead);
 });
 
+test("a buyer who reads without the content: gets no content, and does not open the product", async () => {
+  const id = await createProduct(author);
+  const buyer = await hasBuyer(id);
+  const { headers, body } = await buyer.get(`/v1/products/${id}?content=false`);
+  assert.equal(body.data.content, null);
+  assert.deepEqual(body.data.access, { owned: true, reason: "purchased", revealForfeitsInstantRefund: true });
+  assert.equal(await usedAt(id), null);
+  const etag = headers.get("etag")!;
+  const again = await buyer.get(`/v1/products/${id}?content=false`, { "if-none-match": etag });
+  assert.equal(again.status, 304);
+  assert.equal((await buyer.get(`/v1/products/${id}`, { "if-none-match": etag })).status, 200);
+  assert.notEqual(await usedAt(id), null);
+  assert.equal((await buyer.get(`/v1/products/${id}?content=no`)).status, 400);
+});
+
 suite("a browser with the buyer's cookie, led here by another site", () => {
   for (const site of ["cross-site", "same-site"]) {
     test(`no content, no view (Sec-Fetch-Site: ${site})`, async () => {

@@ -119,9 +119,11 @@ export async function detailResponse(
   ctx: Context,
   product: ProductForReader,
   caller: Caller,
+  { hasContent = true } = {},
 ): Promise<DataResponse<ProductDetail>> {
-  const detail = await toDetail(ctx, product, caller);
-  const suffix = fileLinksEtag(ctx, detail) + dependencyEtag(detail);
+  const whole = await toDetail(ctx, product, caller);
+  const detail = hasContent ? whole : { ...whole, content: null };
+  const suffix = fileLinksEtag(ctx, detail) + dependencyEtag(detail) + (hasContent ? "" : "~no-content");
   return new DataResponse(detail, { etag: productEtag(product, caller).replace(/"$/, `${suffix}"`) });
 }
 
@@ -152,11 +154,12 @@ export async function readDetail(
   ctx: Context,
   caller: Caller,
   productId: string,
-  { isHead, ...visit }: Visit & { isHead: boolean },
+  { isHead, hasContent, ...visit }: Visit & { isHead: boolean; hasContent: boolean },
 ): Promise<DataResponse<ProductDetail>> {
   const product = await findVisibleProduct(ctx, caller, productId);
-  if (isHead) return detailResponse(ctx, product, caller);
+  if (isHead) return detailResponse(ctx, product, caller, { hasContent });
   recordView(ctx, caller, product, visit);
+  if (!hasContent) return detailResponse(ctx, product, caller, { hasContent });
   const reveals = mayReadContent(product, caller);
   return detailResponse(ctx, reveals ? await recordReveal(ctx, caller, product) : product, caller);
 }

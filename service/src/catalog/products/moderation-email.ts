@@ -1,6 +1,5 @@
 import type { SuspensionReason } from "@stoa/contract";
 import { type Email, renderEmail } from "../../platform/email/render-email.ts";
-import type { MoveName } from "./lifecycle.ts";
 
 export interface ModerationReason {
   reasonCode: SuspensionReason | null;
@@ -18,8 +17,16 @@ const reasonTexts: Record<SuspensionReason, string> = {
   other: "of the reason below",
 };
 
+/** One sentence; null: none was given. */
+export function describeReason({ reasonCode, reason }: ModerationReason): string | null {
+  if (reason) return reason;
+  return reasonCode && reasonCode !== "other" ? `Moderators found that ${reasonTexts[reasonCode]}.` : null;
+}
+
+type Decision = "approve" | "reject" | "suspend" | "reinstate";
+
 /** To the author, by move. */
-const emails: Partial<Record<MoveName, EmailTemplate>> = {
+const emails: Record<Decision, EmailTemplate> = {
   approve: (title) => ({
     subject: `On sale: ${title}`,
     paragraphs: [`Moderators approved “${title}”. It is on sale now.`],
@@ -46,7 +53,5 @@ const emails: Partial<Record<MoveName, EmailTemplate>> = {
   }),
 };
 
-export function renderModerationEmail(name: MoveName, title: string, said: ModerationReason): Email | null {
-  const words = emails[name];
-  return words ? renderEmail(words(title, said)) : null;
-}
+export const renderModerationEmail = (name: Decision, title: string, said: ModerationReason): Email =>
+  renderEmail(emails[name](title, said));

@@ -4,6 +4,7 @@ import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
 import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
 import { jsonLines, sendImport } from "../../../test/import-export.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { notificationsOf } from "../../../test/notifications.ts";
 import { run } from "../../../test/runs.ts";
 import { picture, sendFile, sendImage, uploadFile } from "../../../test/uploads.ts";
 import { toId } from "../../core/ids.ts";
@@ -175,6 +176,31 @@ suite("a product in moderation", () => {
     assert.equal((await read(admin, id)).status, "draft");
     assert.ok(!(await idsOf("status=pending_review&limit=100")).includes(id));
   });
+});
+
+test("approved, rejected twice, suspended and reinstated: a notification each, with the reason", async () => {
+  const author = await market.createUser({ name: "Author" });
+  const id = await hasPending(author, { title: "Poet" });
+  const reject = (reason: string) => judge(id, "reject", { reason });
+  assert.equal((await reject("Too short.")).status, 200);
+  await author.post(`/v1/products/${id}/publish`);
+  assert.equal((await reject("Still too short.")).status, 200);
+  await author.post(`/v1/products/${id}/publish`);
+  await approve(id);
+  assert.equal((await judge(id, "suspend", { reasonCode: "spam" })).status, 200);
+  assert.equal((await judge(id, "reinstate")).status, 200);
+  const list = await notificationsOf(author);
+  assert.deepEqual(
+    list.map(({ title, text }) => [title, text]),
+    [
+      ["The suspension of Poet ended", "Publish it again to sell it."],
+      ["Poet is suspended and off sale", "Moderators found that it is spam."],
+      ["Poet is approved and on sale", null],
+      ["Poet was rejected", "Still too short."],
+      ["Poet was rejected", "Too short."],
+    ],
+  );
+  assert.equal(list[0]!.url, `/studio/products/${id}`);
 });
 
 suite("the seller's emails", () => {

@@ -4,7 +4,7 @@ import type { Context, SessionCaller } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
-import type { Page, Paging } from "../../platform/db/paging.ts";
+import { EMPTY_PAGE, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { RequestInfo } from "../../platform/http/route.ts";
 import { moderationOf } from "./detail.ts";
 import { moveActions, toMove } from "./history.ts";
@@ -41,7 +41,7 @@ export async function listForModerators(
   { author, ...query }: ModerationQuery,
 ): Promise<Page<ModeratedProduct>> {
   const authorId = author === undefined ? undefined : toUuid("usr", author);
-  if (authorId === null) return { items: [], total: 0 };
+  if (authorId === null) return EMPTY_PAGE;
   const id = (query.search && toUuid("prod", query.search)) || undefined;
   const { items, ...rest } = await listModerated(ctx.db, { ...query, id, authorId });
   const products = items.map((row) => ({ productId: toId("prod", row.id), authorId: row.authorId }));

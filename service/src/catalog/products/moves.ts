@@ -1,25 +1,24 @@
-import { findAccount } from "../../accounts/people/accounts.ts";
+import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { requireUuid, toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
-import { required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
 import { renderCard } from "../search/card.ts";
 import { updateListing } from "../search/listing.ts";
 import { mustBeComplete } from "./checklist.ts";
 import { checkIfMatch } from "./detail.ts";
 import { isModerated, type Move, type MoveName, moves } from "./lifecycle.ts";
-import { type ModerationReason, renderModerationEmail } from "./moderation-email.ts";
+import { describeReason, type ModerationReason, renderModerationEmail } from "./moderation-email.ts";
 import { authorizeChange, detailAfterChange, type LockedProduct, lockProductForChange } from "./ownership.ts";
 import { lockProductsOf, type ModerationDecision, writeMove } from "./queries.ts";
 import { resolveReports } from "./report-queries.ts";
 import { parseVersion } from "./semantic-version.ts";
+import { requestVersionNotifications } from "./version-notifications.ts";
 
 interface MoveOptions extends Partial<ModerationReason> {
   source: RequestSource | null;
@@ -102,7 +101,8 @@ async function move(
   await updateListing(tx, after);
   if (name === "suspend") await resolveReports(tx, product.id, ctx.now());
   await publishMoveEvent(ctx, tx, product, moves[name]);
-  await emailAuthor(ctx, tx, product, name, said);
+  await requestVersionNotifications(ctx, tx, product, after);
+  await notifyAuthor(ctx, tx, product, name, said);
   await recordAudit(ctx, tx, {
     actorId,
     action: auditAction,
@@ -142,18 +142,32 @@ function decisionAfterMove(
   return { moderationCode: reasonCode, moderationReason: reason, moderatedAt: ctx.now() };
 }
 
-/** Authors get no email about their own moves. */
-async function emailAuthor(
+const notificationKinds = {
+  approve: "product.approved",
+  reject: "product.rejected",
+  suspend: "product.suspended",
+  reinstate: "product.reinstated",
+} as const;
+
+const isDecision = (name: MoveName): name is keyof typeof notificationKinds => name in notificationKinds;
+
+/** About decisions of moderators, not about the author's own moves. */
+async function notifyAuthor(
   ctx: Context,
   tx: Tx,
   product: LockedProduct,
   name: MoveName,
   said: ModerationReason,
 ): Promise<void> {
-  const message = renderModerationEmail(name, product.title, said);
-  if (!message || product.authorClosedAt) return;
-  const author = required(await findAccount(tx, product.authorId), "the author of a product");
-  await queueEmail(ctx, tx, author.email, message);
+  if (!isDecision(name)) return;
+  const notification = {
+    userId: product.authorId,
+    kind: notificationKinds[name],
+    subjectId: toId("prod", product.id),
+    data: { product: product.title, reason: describeReason(said) },
+    occurrence: String(product.revision),
+  };
+  await notifyAccount(ctx, tx, notification, renderModerationEmail(name, product.title, said));
 }
 
 async function publishMoveEvent(

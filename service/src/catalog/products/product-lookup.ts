@@ -2,7 +2,7 @@ import type { Context } from "../../core/context.ts";
 import { toUuid } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { commissionOf, isOnSale, isWithheld, withheldError } from "./detail.ts";
-import { findForSale, findModerationDecision, findVersion } from "./queries.ts";
+import { findForSale, findModerationDecision, findReleased, findVersion } from "./queries.ts";
 
 export async function findProductForSale(ctx: Context, productId: string) {
   const id = toUuid("prod", productId);
@@ -28,3 +28,6 @@ export async function isWithheldFromBuyers(db: Queries, productId: string): Prom
   const decision = await findModerationDecision(db, productId);
   return decision && isWithheld(decision);
 }
+
+export const findProductTitle = async (db: Queries, productId: string): Promise<string | undefined> =>
+  (await findReleased(db, productId))?.title;

@@ -43,6 +43,7 @@ import {
 } from "./queries.ts";
 import { mustFitType, resolveSamples, type StoredSample, toSample } from "./samples.ts";
 import { isNewerVersion, nextMinorVersion, parseVersion } from "./semantic-version.ts";
+import { requestVersionNotifications } from "./version-notifications.ts";
 
 const MAX_PRICE_MINOR = 99_999_999;
 
@@ -385,6 +386,7 @@ export async function writeChange(ctx: Context, tx: Tx, { before, after, fields 
   await publishEvent(ctx, tx, [before.authorId], "product.updated", {
     product: { id: toId("prod", before.id), changes },
   });
+  await requestVersionNotifications(ctx, tx, before, after);
   return changes;
 }
 

@@ -183,6 +183,14 @@ export async function findVersion(
   return rows[0];
 }
 
+export const findReleased = (db: Queries, id: string) =>
+  db
+    .selectFrom("products")
+    .select(["title", "released"])
+    .where("id", "=", id)
+    .$castTo<{ title: string; released: number[] | null }>()
+    .executeTakeFirst();
+
 export const findModerationDecision = (db: Queries, id: string) =>
   db
     .selectFrom("products")

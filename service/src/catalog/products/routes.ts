@@ -10,10 +10,15 @@ import { dismissReports, reportProduct, toDismissedResponse, toReportResponse } 
 import { listProductVersions, readVersion } from "./versions.ts";
 
 export const productRoutes = [
-  route(api.products.get, (ctx, caller, { params }, { source, isPrefetch, isHead, isCrossSiteNavigation }) =>
-    isCrossSiteNavigation
+  route(api.products.get, (ctx, caller, { params, query }, request) =>
+    request.isCrossSiteNavigation
       ? readAsGuest(ctx, params.productId)
-      : readDetail(ctx, caller, params.productId, { userAgent: source.userAgent, isPrefetch, isHead }),
+      : readDetail(ctx, caller, params.productId, {
+          userAgent: request.source.userAgent,
+          isPrefetch: request.isPrefetch,
+          isHead: request.isHead,
+          hasContent: query.content,
+        }),
   ),
   route(api.products.similar, (ctx, caller, { params, query }) =>
     listSimilarProducts(ctx, caller, params.productId, query),

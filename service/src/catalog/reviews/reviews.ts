@@ -1,4 +1,5 @@
 import type { CreateReview, Ratings, UpdateReview } from "@stoa/contract";
+import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Caller, Context, Member } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
@@ -84,6 +85,13 @@ export async function postReview(ctx: Context, caller: Member, productId: string
         ...review,
         authorId: toUserId(caller.userId),
       },
+    });
+    await notifyAccount(ctx, tx, {
+      userId: product.authorId,
+      kind: "review.created",
+      subjectId: toId("rev", id),
+      actorId: caller.userId,
+      data: { product: product.title, rating: String(review.rating) },
     });
     return readUpdatedReview(tx, id);
   });

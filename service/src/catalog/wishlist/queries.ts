@@ -37,13 +37,18 @@ export const deleteEntries = (tx: Tx, userId: string) =>
 
 export type EntryRow = CardRow & { addedAt: Date };
 
-export async function listEntries(db: Queries, userId: string, paging: Paging): Promise<Page<EntryRow>> {
+export async function listEntries(
+  db: Queries,
+  userId: string,
+  { productId, ...paging }: Paging & { productId: string | undefined },
+): Promise<Page<EntryRow>> {
   const onSale = () =>
     db
       .selectFrom("wishlistEntries as w")
       .innerJoin("listings as l", "l.productId", "w.productId")
       .where("w.userId", "=", userId)
-      .where("l.status", "=", "published");
+      .where("l.status", "=", "published")
+      .$if(productId !== undefined, (query) => query.where("w.productId", "=", String(productId)));
   const items = await onSale()
     .innerJoin("products as p", "p.id", "w.productId")
     .innerJoin("productStats as s", "s.productId", "w.productId")

@@ -31,6 +31,12 @@ test("PUT, GET and DELETE /v1/wishlist: newest first, each product once, each us
   const { data } = (await user.get("/v1/wishlist")).body;
   assert.equal(data[1].addedAt, added.body.data.addedAt);
   assert.equal(data[0].product.title, (await user.get(`/v1/products/${second}`)).body.data.title);
+  for (const [productId, total] of [
+    [second, 1],
+    [await createProduct(seller), 0],
+    ["prod_x", 0],
+  ] as const)
+    assert.equal((await user.get(`/v1/wishlist?productId=${productId}`)).body.meta.total, total);
   assert.deepEqual(await wishesOf(await market.createUser()), []);
   for (let n = 0; n < 2; n++) assert.equal((await user.delete(`/v1/wishlist/${second}`)).status, 200);
   assert.deepEqual(await wishesOf(user), [first]);

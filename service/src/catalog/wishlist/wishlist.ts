@@ -3,14 +3,19 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { requireUuid, toId, toUuid } from "../../core/ids.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import { EMPTY_PAGE, mapPage, type Paging } from "../../platform/db/paging.ts";
 import { RawJson } from "../../platform/http/route.ts";
 import { findProductForSale } from "../products/product-lookup.ts";
 import { insertCounters } from "../search/card.ts";
 import { addEntry, deleteEntries, listEntries, removeEntry } from "./queries.ts";
 
-export async function listWishlist(ctx: Context, { userId }: Member, paging: Paging) {
-  const page = await listEntries(ctx.db, userId, paging);
+export async function listWishlist(
+  ctx: Context,
+  { userId }: Member,
+  query: Paging & { productId?: string | undefined },
+) {
+  const productId = query.productId === undefined ? undefined : toUuid("prod", query.productId);
+  const page = productId === null ? EMPTY_PAGE : await listEntries(ctx.db, userId, { ...query, productId });
   return mapPage(page, ({ addedAt, ...row }) => {
     const product = insertCounters(row.card, row, ctx.links.origin());
     return new RawJson(`{"addedAt":"${addedAt.toISOString()}","product":${product}}`);

@@ -1,4 +1,5 @@
 import { toVisibleLine } from "@stoa/contract";
+import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
 import { findAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { findLiveEntitlement, grantEntitlement } from "../../catalog/entitlements/entitlements.ts";
@@ -10,7 +11,7 @@ import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId } from "../../core/ids.ts";
-import { toDecimal } from "../../core/money/amount.ts";
+import { formatMoneyWithSymbol, toDecimal } from "../../core/money/amount.ts";
 import { required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
@@ -114,6 +115,16 @@ export async function completeOrder(ctx: Context, tx: Tx, order: OrderRow): Prom
       buyerId: toUserId(order.buyerId),
       amount: toDecimal(order.totalMinor, order.currency),
       currency: order.currency,
+    },
+  });
+  await notifyAccount(ctx, tx, {
+    userId: order.sellerId,
+    kind: "sale.completed",
+    subjectId: toId("ord", order.id),
+    actorId: order.buyerId,
+    data: {
+      product: order.productTitle,
+      amount: formatMoneyWithSymbol(order.totalMinor, order.currency),
     },
   });
   await completeWithReceipt(ctx, tx, order, now, maturesAt);

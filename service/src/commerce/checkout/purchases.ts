@@ -2,10 +2,10 @@ import type { CreatePurchase, NewPurchase, Purchase, PurchaseDetail } from "@sto
 import { lockOpenAccounts } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { findLiveEntitlement, majorOf } from "../../catalog/entitlements/entitlements.ts";
-import { findProductForSale, findRunnableVersion } from "../../catalog/products/product-lookup.ts";
+import { findRunnableVersion } from "../../catalog/products/product-lookup.ts";
 import { avatarUrl } from "../../catalog/search/card.ts";
 import type { Context, Member } from "../../core/context.ts";
-import { ApiError, ruleViolation } from "../../core/errors.ts";
+import { ApiError } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { requireUuid, toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
@@ -13,8 +13,8 @@ import { taxRateOf } from "../../core/money/percent.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage } from "../../platform/db/paging.ts";
+import { REFERRAL_COOKIE } from "../../platform/http/referral-cookie.ts";
 import { DataResponse } from "../../platform/http/route.ts";
-import { REFERRAL_COOKIE } from "../../platform/http/system-pages.ts";
 import { isChargeOpen } from "../charges/charge-queries.ts";
 import { cancelCharge, charge, refreshCharge } from "../charges/charges.ts";
 import { redeemDiscount } from "../discounts/redemption.ts";
@@ -34,7 +34,7 @@ import { expiredReferralError } from "../referrals/referrals.ts";
 import { completeOrder, orderTarget } from "./order-payment.ts";
 import { orderTimeline } from "./order-timeline.ts";
 import { downloadUrl, receiptUrls } from "./purchase-links.ts";
-import { matchesQuote, type ProductForSale, type Quote, quotePurchase } from "./quote.ts";
+import { alreadyOwnedError, matchesOffer, mustNotOwn, type Offer, offerPurchase } from "./quote.ts";
 
 /** `followedCode`: the referral code of a link that this browser followed in the last 30 days. The purchase consumes it. */
 export async function buyProduct(
@@ -43,20 +43,11 @@ export async function buyProduct(
   input: CreatePurchase,
   followedCode?: string | undefined,
 ) {
-  const product = await findProductForSale(ctx, input.productId);
-  mustBeForSale(product, caller);
-  await mustNotOwn(ctx, caller, product.id);
-  const offer = await quotePurchase(
-    ctx,
-    caller,
-    product,
-    input,
-    caller.kind === "session" ? followedCode : undefined,
-  );
+  const offer = await offerPurchase(ctx, caller, input, caller.kind === "session" ? followedCode : undefined);
   const order = await placeOrder(ctx, caller, offer);
   const response = toPurchaseResponse(
     ctx,
-    isChargeOpen(order) && matchesQuote(order, offer) ? await charge(ctx, orderTarget, order) : order,
+    isChargeOpen(order) && matchesOffer(order, offer) ? await charge(ctx, orderTarget, order) : order,
   );
   if (followedCode !== undefined)
     response.cookies.push({ name: REFERRAL_COOKIE, value: "", maxAgeSeconds: 0 });
@@ -71,29 +62,11 @@ export async function resumePurchase(ctx: Context, caller: Member, orderId: stri
     : null;
 }
 
-function mustBeForSale(
-  product: ProductForSale | undefined,
-  caller: Member,
-): asserts product is ProductForSale {
-  if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
-  if (product.authorId === caller.userId) throw ruleViolation("productId", "is your own product");
-  if (product.isOnSale) return;
-  throw new ApiError(product.firstPublishedAt ? "PRODUCT_UNAVAILABLE" : "PRODUCT_NOT_FOUND");
-}
-
-const alreadyOwnedError = (orderId: string) =>
-  new ApiError("ALREADY_PURCHASED", undefined, { orderId: toId("ord", orderId) });
-
-async function mustNotOwn(ctx: Context, caller: Member, productId: string): Promise<void> {
-  const entitlement = await findLiveEntitlement(ctx.db, caller.userId, productId);
-  if (entitlement) throw alreadyOwnedError(entitlement.orderId);
-}
-
 /**
  * Returns the buyer's one open order for the product, new or existing. The second entitlement check sees a purchase that completed during
  * the insert.
  */
-async function placeOrder(ctx: Context, caller: Member, offer: Quote): Promise<OrderRow> {
+async function placeOrder(ctx: Context, caller: Member, offer: Offer): Promise<OrderRow> {
   const newOrder = await ctx.db.transaction().execute(async (tx) => {
     const order = { ...toNewOrder(ctx, caller, offer), ...(await readParties(tx, caller, offer)) };
     if (!(await insertOrder(tx, order))) return null;
@@ -112,7 +85,7 @@ async function placeOrder(ctx: Context, caller: Member, offer: Quote): Promise<O
 }
 
 /** Copies all terms, so that later changes of the product, the code or a rate do not affect the order. */
-function toNewOrder(ctx: Context, caller: Member, offer: Quote): Omit<NewOrder, keyof Parties> {
+function toNewOrder(ctx: Context, caller: Member, offer: Offer): Omit<NewOrder, keyof Parties> {
   const { product, split, tax } = offer;
   return {
     id: ctx.newId(),
@@ -150,7 +123,7 @@ type Parties = Pick<NewOrder, "buyerName" | "buyerEmail" | "sellerName">;
 /**
  * The names on the receipt. The lock prevents closing or banning the accounts until the order is inserted; afterwards the open order does.
  */
-async function readParties(tx: Tx, caller: Member, { product, referrer }: Quote): Promise<Parties> {
+async function readParties(tx: Tx, caller: Member, { product, referrer }: Offer): Promise<Parties> {
   const referrerIds = referrer ? [referrer.userId] : [];
   const people = await lockOpenAccounts(tx, [caller.userId, product.authorId, ...referrerIds]);
   const buyer = people.find(({ id }) => id === caller.userId);
@@ -165,10 +138,10 @@ async function readParties(tx: Tx, caller: Member, { product, referrer }: Quote)
  * Continues the open order, or cancels it if its terms differ. Binds the idempotency key only to an order with the same terms, because a
  * repeat charges the bound order.
  */
-async function continueOpenOrder(ctx: Context, caller: Member, offer: Quote): Promise<OrderRow> {
+async function continueOpenOrder(ctx: Context, caller: Member, offer: Offer): Promise<OrderRow> {
   const { product } = offer;
   const open = await findOpenOrder(ctx.db, caller.userId, product.id);
-  if (open && matchesQuote(open, offer)) {
+  if (open && matchesOffer(open, offer)) {
     await ctx.idempotencyKey?.bind(ctx.db, toId("ord", open.id));
     return open;
   }

@@ -1,20 +1,24 @@
-import type { CreatePurchase } from "@stoa/contract";
+import type { CreatePurchase, PurchaseQuote, QuotePurchase } from "@stoa/contract";
 import { findCountry } from "../../accounts/people/accounts.ts";
-import type { findProductForSale } from "../../catalog/products/product-lookup.ts";
+import { findLiveEntitlement } from "../../catalog/entitlements/entitlements.ts";
+import { findProductForSale } from "../../catalog/products/product-lookup.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
-import { formatMoney, toDecimal, toMinor } from "../../core/money/amount.ts";
+import { toId } from "../../core/ids.ts";
+import { currencyExponent, formatMoney, toDecimal, toMinor } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
+import { taxRateOf } from "../../core/money/percent.ts";
 import { type SaleSplit, splitSale } from "../../core/money/split.ts";
 import type { Tax } from "../../integrations/taxes/taxes.ts";
 import { choosePaymentMethod } from "../charges/payment-methods.ts";
-import { type Discount, findDiscount } from "../discounts/redemption.ts";
-import type { OrderRow } from "../orders/queries.ts";
+import { type Discount, findDiscount, mustBeRedeemable } from "../discounts/redemption.ts";
+import { toOrderLines } from "../orders/order-lines.ts";
+import { findOpenOrder, type OrderRow } from "../orders/queries.ts";
 import { findReferrer, type Referrer } from "../referrals/referrals.ts";
 
-export type ProductForSale = NonNullable<Awaited<ReturnType<typeof findProductForSale>>>;
+type ProductForSale = NonNullable<Awaited<ReturnType<typeof findProductForSale>>>;
 
-export interface Quote {
+interface Quote {
   product: ProductForSale;
   discount: Discount | null;
   referrer: Referrer | null;
@@ -22,18 +26,62 @@ export interface Quote {
   feeBasisPoints: number;
   commissionBasisPoints: number;
   split: SaleSplit;
+}
+
+export interface Offer extends Quote {
   /** null: the purchase is free. */
   methodId: string | null;
 }
 
 /** Runs before the insert everything that may be slow. The insert's transaction redeems the discount code. */
-export async function quotePurchase(
+export async function offerPurchase(
   ctx: Context,
   caller: Member,
-  product: ProductForSale,
+  input: CreatePurchase,
+  followedCode: string | undefined,
+): Promise<Offer> {
+  const quote = await quotePurchase(ctx, caller, input, followedCode);
+  const methodId =
+    quote.split.totalMinor === 0n ? null : await requirePaymentMethod(ctx, caller, input.paymentMethodId);
+  return { ...quote, methodId };
+}
+
+/** POST /purchases/quote. A code of a followed link is not looked up, because it changes no amount. */
+export async function readQuote(ctx: Context, caller: Member, input: QuotePurchase): Promise<PurchaseQuote> {
+  const { product, discount, referrer, tax, split } = await quotePurchase(ctx, caller, input);
+  if (discount) {
+    // A purchase continues or cancels the open order, whose redemption is therefore free.
+    const openOrder = await findOpenOrder(ctx.db, caller.userId, product.id);
+    await mustBeRedeemable(ctx, discount, { buyerId: caller.userId, openOrder });
+  }
+  const { currency } = product;
+  return {
+    productId: toId("prod", product.id),
+    currency,
+    decimals: currencyExponent(currency),
+    lines: toOrderLines({ ...split, currency }),
+    net: toDecimal(split.totalMinor - split.taxMinor, currency),
+    taxRate: taxRateOf({
+      taxBasisPoints: tax.basisPoints,
+      taxInclusive: tax.inclusive,
+      taxCountry: tax.country,
+    }),
+    discountCode: discount?.code ?? null,
+    referralCode: referrer?.code ?? null,
+    expectedPrice: toDecimal(split.subtotalMinor - split.discountMinor, currency),
+    refundDays: product.refundDays,
+  };
+}
+
+async function quotePurchase(
+  ctx: Context,
+  caller: Member,
   input: CreatePurchase,
   followedCode?: string | undefined,
 ): Promise<Quote> {
+  const product = await findProductForSale(ctx, input.productId);
+  mustBeForSale(product, caller);
+  await mustNotOwn(ctx, caller, product.id);
   const priced = { ...product, priceMinor: BigInt(product.priceMinor) };
   const discount = input.discountCode ? await findDiscount(ctx, priced, input.discountCode) : null;
   const sides = { buyerId: caller.userId, sellerId: product.authorId };
@@ -57,9 +105,25 @@ export async function quotePurchase(
     const total = formatMoney(split.totalMinor, product.currency);
     return ruleViolation(discount ? "discountCode" : "productId", `leaves ${total} to pay, which ${why}`);
   });
-  const methodId =
-    split.totalMinor === 0n ? null : await requirePaymentMethod(ctx, caller, input.paymentMethodId);
-  return { product, discount, referrer, tax, ...rates, split, methodId };
+  return { product, discount, referrer, tax, ...rates, split };
+}
+
+function mustBeForSale(
+  product: ProductForSale | undefined,
+  caller: Member,
+): asserts product is ProductForSale {
+  if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
+  if (product.authorId === caller.userId) throw ruleViolation("productId", "is your own product");
+  if (product.isOnSale) return;
+  throw new ApiError(product.firstPublishedAt ? "PRODUCT_UNAVAILABLE" : "PRODUCT_NOT_FOUND");
+}
+
+export const alreadyOwnedError = (orderId: string): ApiError =>
+  new ApiError("ALREADY_PURCHASED", undefined, { orderId: toId("ord", orderId) });
+
+export async function mustNotOwn(ctx: Context, caller: Member, productId: string): Promise<void> {
+  const entitlement = await findLiveEntitlement(ctx.db, caller.userId, productId);
+  if (entitlement) throw alreadyOwnedError(entitlement.orderId);
 }
 
 /** The buyer only followed a link, so an unusable code, such as their own, is ignored. */
@@ -102,9 +166,9 @@ async function requirePaymentMethod(
 }
 
 /** An open order with the same terms can be continued. */
-export const matchesQuote = (
+export const matchesOffer = (
   order: OrderRow,
-  { product, methodId, split, tax, discount, referrer }: Quote,
+  { product, methodId, split, tax, discount, referrer }: Offer,
 ): boolean =>
   order.productVersion === product.version &&
   order.refundDays === product.refundDays &&

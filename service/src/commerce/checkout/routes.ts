@@ -1,6 +1,6 @@
 import { api } from "@stoa/contract";
-import { resumableRoute, route } from "../../platform/http/route.ts";
-import { REFERRAL_COOKIE } from "../../platform/http/system-pages.ts";
+import { REFERRAL_COOKIE } from "../../platform/http/referral-cookie.ts";
+import { repeatableRoute, resumableRoute, route, withoutCacheChange } from "../../platform/http/route.ts";
 import { listAllOrders, listSales, readAnyOrder } from "../orders/sales.ts";
 import { refundBuyers } from "../refunds/refund-buyers.ts";
 import {
@@ -15,6 +15,7 @@ import {
   resumeRefund,
 } from "../refunds/refunds.ts";
 import { buyProduct, listPurchases, readPurchase, resumePurchase } from "./purchases.ts";
+import { readQuote } from "./quote.ts";
 
 export const purchaseRoutes = [
   resumableRoute(
@@ -22,6 +23,12 @@ export const purchaseRoutes = [
     (ctx, caller, { body }, { bearer, cookies }) =>
       buyProduct(ctx, caller, body, bearer === null ? cookies[REFERRAL_COOKIE] : undefined),
     (ctx, caller, orderId) => resumePurchase(ctx, caller, orderId),
+  ),
+  withoutCacheChange(
+    repeatableRoute(
+      "It writes nothing.",
+      route(api.purchases.quote, (ctx, caller, { body }) => readQuote(ctx, caller, body)),
+    ),
   ),
   route(api.purchases.list, (ctx, caller, { query }) => listPurchases(ctx, caller, query)),
   route(api.purchases.get, (ctx, caller, { params }) => readPurchase(ctx, caller, params.orderId)),

@@ -119,14 +119,14 @@ export async function isUnchanged(db: Queries, id: string, seen: Date): Promise<
 }
 
 export async function countOrdersWithCode(
-  tx: Tx,
-  holder: { codeId: string; buyerId: string; exceptOrderId: string },
+  db: Queries,
+  holder: { codeId: string; buyerId: string; exceptOrderId: string | undefined },
 ): Promise<number> {
-  const { count } = await tx
+  const { count } = await db
     .selectFrom("orders")
     .where("discountCodeId", "=", holder.codeId)
     .where("buyerId", "=", holder.buyerId)
-    .where("id", "<>", holder.exceptOrderId)
+    .where("id", "is distinct from", holder.exceptOrderId ?? null)
     .where(sql<boolean>`holds_discount_code(status)`)
     .select((row) => row.fn.countAll<number>().as("count"))
     .executeTakeFirstOrThrow();

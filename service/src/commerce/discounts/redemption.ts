@@ -17,6 +17,7 @@ export interface Discount {
   code: string;
   amountMinor: bigint;
   seenAt: Date;
+  limits: Pick<DiscountCodeRow, "redemptions" | "maxRedemptions" | "maxPerBuyer">;
 }
 
 interface Priced {
@@ -27,6 +28,8 @@ interface Priced {
 }
 
 const invalidCodeError = (reason: string) => ruleViolation("discountCode", reason);
+const usedUpError = () => invalidCodeError("is used up");
+const usedByBuyerError = () => invalidCodeError("has no redemptions left for your account");
 
 /** The limits of a code are checked when it is redeemed. */
 export async function findDiscount(ctx: Context, product: Priced, code: string): Promise<Discount> {
@@ -39,6 +42,7 @@ export async function findDiscount(ctx: Context, product: Priced, code: string):
     code: found.code,
     amountMinor: discountAmount(found, product),
     seenAt: found.updatedAt,
+    limits: found,
   };
 }
 
@@ -75,7 +79,7 @@ export async function redeemDiscount(
   const reserved = await reserveRedemption(tx, discount.id, discount.seenAt);
   if (!reserved) {
     const isUsedUp = await isUnchanged(tx, discount.id, discount.seenAt);
-    throw invalidCodeError(isUsedUp ? "is used up" : "changed during the purchase: try again");
+    throw isUsedUp ? usedUpError() : invalidCodeError("changed during the purchase: try again");
   }
   if (reserved.maxPerBuyer === null) return;
   const orders = await countOrdersWithCode(tx, {
@@ -83,5 +87,21 @@ export async function redeemDiscount(
     buyerId: order.buyerId,
     exceptOrderId: order.id,
   });
-  if (orders >= reserved.maxPerBuyer) throw invalidCodeError("has no redemptions left for your account");
+  if (orders >= reserved.maxPerBuyer) throw usedByBuyerError();
+}
+
+/** Checks the limits as of now, without redeeming. `openOrder`: the buyer's order that the purchase continues or cancels. */
+export async function mustBeRedeemable(
+  ctx: Context,
+  { id, limits }: Discount,
+  {
+    buyerId,
+    openOrder,
+  }: { buyerId: string; openOrder: { id: string; discountCodeId: string | null } | undefined },
+): Promise<void> {
+  const redemptions = limits.redemptions - (openOrder?.discountCodeId === id ? 1 : 0);
+  if (limits.maxRedemptions !== null && redemptions >= limits.maxRedemptions) throw usedUpError();
+  if (limits.maxPerBuyer === null) return;
+  const orders = await countOrdersWithCode(ctx.db, { codeId: id, buyerId, exceptOrderId: openOrder?.id });
+  if (orders >= limits.maxPerBuyer) throw usedByBuyerError();
 }

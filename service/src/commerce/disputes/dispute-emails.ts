@@ -1,9 +1,11 @@
+import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
 import type { Context } from "../../core/context.ts";
-import { formatMoney } from "../../core/money/amount.ts";
+import { toId } from "../../core/ids.ts";
+import { formatMoney, formatMoneyWithSymbol } from "../../core/money/amount.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { renderEmail } from "../../platform/email/render-email.ts";
 import type { OrderRow } from "../orders/queries.ts";
 import type { DisputeRow } from "../refunds/dispute-queries.ts";
-import { emailUser } from "../refunds/refund-emails.ts";
 
 /** `isGone`: the price is fully refunded, so the buyer lost the product. */
 type EmailTemplate = (
@@ -58,7 +60,13 @@ const templates: Record<"opened" | "won" | "lost", { buyer: EmailTemplate; selle
   },
 };
 
-export async function emailDispute(
+const notificationKinds = {
+  opened: { buyer: "purchase.disputed", seller: "sale.disputed" },
+  won: { buyer: "purchase.dispute_closed", seller: "sale.dispute_won" },
+  lost: { buyer: "purchase.dispute_closed", seller: "sale.dispute_lost" },
+} as const;
+
+export async function notifyOfDispute(
   ctx: Context,
   tx: Tx,
   order: OrderRow,
@@ -68,6 +76,19 @@ export async function emailDispute(
   const amount = formatMoney(amountMinor, order.currency);
   const isGone = order.refundedMinor === order.totalMinor;
   const { buyer, seller } = templates[kind];
-  await emailUser(ctx, tx, order.buyerId, buyer(order.productTitle, amount, isGone));
-  await emailUser(ctx, tx, order.sellerId, seller(order.productTitle, amount, isGone));
+  const kinds = notificationKinds[kind];
+  const about = {
+    subjectId: toId("ord", order.id),
+    data: {
+      product: order.productTitle,
+      amount: formatMoneyWithSymbol(amountMinor, order.currency),
+      result: kind === "won" ? ("won" as const) : ("lost" as const),
+    },
+    occurrence: ctx.newId(),
+  };
+  const [toBuyer, toSeller] = [buyer, seller].map((template) =>
+    renderEmail(template(order.productTitle, amount, isGone)),
+  );
+  await notifyAccount(ctx, tx, { ...about, userId: order.buyerId, kind: kinds.buyer }, toBuyer);
+  await notifyAccount(ctx, tx, { ...about, userId: order.sellerId, kind: kinds.seller }, toSeller);
 }

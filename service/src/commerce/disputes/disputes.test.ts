@@ -5,6 +5,7 @@ import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
 import { buyProduct, createProduct, type ProductInput } from "../../../test/factories.ts";
 import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { titlesOf } from "../../../test/notifications.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import {
   accountsOf,
@@ -133,6 +134,8 @@ suite("a dispute", () => {
       refundable: { reasonIfNot: null },
     });
     assert.equal(await lastSubjectTo(seller), "Dispute won: Haiku");
+    assert.equal((await titlesOf(seller))[0], "You won the dispute about $10.00 for Haiku");
+    assert.equal((await titlesOf(bought.buyer))[0], "Your payment of $10.00 for Haiku stands");
     assert.equal((await refundAsAdmin(bought.orderId)).body.data.status, "succeeded");
     assert.deepEqual(await accountsOf(market, bought.orderId), {});
   });
@@ -154,6 +157,16 @@ suite("a dispute", () => {
     const { stats } = (await seller.get(`/v1/products/${productId}`)).body.data;
     assert.partialDeepStrictEqual(stats, { purchases: 0, rating: 0, reviews: 0 });
     assert.equal(await lastSubjectTo(buyer), "Dispute closed: Haiku");
+    const toBuyer = [
+      "Your bank returned $10.00 for Haiku to you",
+      "Your bank disputes your payment of $10.00 for Haiku",
+    ];
+    assert.deepEqual(await titlesOf(buyer), toBuyer);
+    assert.deepEqual((await titlesOf(seller)).slice(0, 3), [
+      "You lost the dispute about $10.00 for Haiku",
+      "Somebody gave Haiku 1 star",
+      "A bank disputes a payment of $10.00 for Haiku",
+    ]);
     assert.match(await lastEmailTo(buyer), /You can no longer use the product\./);
     assert.equal(await lastSubjectTo(seller), "Dispute lost: Haiku");
     for (const side of [buyer, seller]) {

@@ -30,7 +30,7 @@ import {
   recordRefunded,
 } from "../refunds/refund-settlement.ts";
 import { reconcileRefundsOf } from "../refunds/refund-submission.ts";
-import { emailDispute } from "./dispute-emails.ts";
+import { notifyOfDispute } from "./dispute-emails.ts";
 
 /** Returns false if the dispute is not about an order. */
 export async function applyOrderDispute(ctx: Context, reported: Dispute): Promise<boolean> {
@@ -118,7 +118,7 @@ async function openDispute(
     order: { ...order, status: "disputed" },
     dispute: required(await findDisputeOf(tx, reported.disputeId), "the dispute"),
   };
-  await auditAndEmail(ctx, tx, opened, "opened");
+  await auditAndNotify(ctx, tx, opened, "opened");
   return opened;
 }
 
@@ -182,17 +182,17 @@ async function closeAndRestoreOrder(
   });
   const others = await listHolds(tx, order.id);
   if (others.length === 0) await updateOrder(tx, order.id, { status: paidOrderStatus(order) });
-  await auditAndEmail(ctx, tx, { order, dispute }, status);
+  await auditAndNotify(ctx, tx, { order, dispute }, status);
 }
 
-async function auditAndEmail(
+async function auditAndNotify(
   ctx: Context,
   tx: Tx,
   { order, dispute }: DisputedOrder,
   kind: "opened" | "won" | "lost",
 ): Promise<void> {
   await auditOrderDispute(ctx, tx, order, dispute, kind);
-  await emailDispute(ctx, tx, order, dispute, kind);
+  await notifyOfDispute(ctx, tx, order, dispute, kind);
 }
 
 const auditOrderDispute = (

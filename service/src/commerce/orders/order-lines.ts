@@ -2,7 +2,12 @@ import type { PurchaseDetail } from "@stoa/contract";
 import { toDecimal } from "../../core/money/amount.ts";
 import type { OrderRow } from "./queries.ts";
 
-export function toOrderLines(order: OrderRow): PurchaseDetail["lines"] {
+type OrderAmounts = Pick<
+  OrderRow,
+  "currency" | "subtotalMinor" | "discountMinor" | "taxMinor" | "totalMinor"
+>;
+
+export function toOrderLines(order: OrderAmounts): PurchaseDetail["lines"] {
   const amount = (minor: bigint) => toDecimal(minor, order.currency);
   return {
     subtotal: amount(order.subtotalMinor),

@@ -5,7 +5,7 @@ import type { Context } from "../../core/context.ts";
 import type { CardSummary } from "../../integrations/payments/payments.ts";
 import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { EMPTY_PAGE, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import { OPEN_CHARGE_STATUSES } from "../charges/charge-queries.ts";
 
 export interface NewOrder {
@@ -185,7 +185,7 @@ export async function listOrders(
   buyerId: string,
   filter: OrderFilter,
 ): Promise<Page<OrderRow>> {
-  if (filter.productId === null) return { items: [], total: 0 };
+  if (filter.productId === null) return EMPTY_PAGE;
   const conditions = {
     "o.buyerId": buyerId,
     ...(filter.status && { "o.status": filter.status }),

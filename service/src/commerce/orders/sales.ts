@@ -5,7 +5,7 @@ import { ApiError } from "../../core/errors.ts";
 import { type IdPrefix, toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { taxRateOf } from "../../core/money/percent.ts";
-import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
+import { EMPTY_PAGE, mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import { toOrderLines } from "./order-lines.ts";
 import { findOrder } from "./queries.ts";
 import { receiptNumberOf } from "./receipt-number.ts";
@@ -50,8 +50,6 @@ const parseTimes = ({ from, to }: Filters) => ({
   from: from === undefined ? undefined : new Date(from),
   to: to === undefined ? undefined : new Date(to),
 });
-
-const EMPTY_PAGE: Page<never> = { items: [], total: 0 };
 
 /** undefined: no filter. null: the id is malformed and matches nothing. */
 const parseIdFilter = (prefix: IdPrefix, id: string | undefined) =>

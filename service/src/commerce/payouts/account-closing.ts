@@ -1,4 +1,3 @@
-import { findAccount } from "../../accounts/people/accounts.ts";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
@@ -93,11 +92,9 @@ export const toAmounts = (amounts: RemainingBalance["amounts"]) =>
 export const saveLastAddress = (tx: Tx, user: { id: string; email: string }) =>
   insertLastAddress(tx, user.id, user.email);
 
-/** null: the account is closed and had no balance. */
-export async function findEmailAddress(db: Queries, userId: string): Promise<string | null> {
-  const user = await findAccount(db, userId);
-  return user && !user.closedAt ? user.email : findLastAddress(db, userId);
-}
+/** null: the account is open, or it had no balance when it closed. */
+export const findAddressOfClosedAccount = (db: Queries, userId: string): Promise<string | null> =>
+  findLastAddress(db, userId);
 
 /** Waits until banks can no longer return the last payout. */
 export const deleteLastAddresses = (ctx: Context) =>

@@ -1,10 +1,10 @@
 import type { Onboarding, PayoutAccount, SetPayoutAccount } from "@stoa/contract";
+import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
 import { lockAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { required } from "../../core/required.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
 import { renderEmail } from "../../platform/email/render-email.ts";
 import { securityFootnote } from "../../platform/email/security-footnote.ts";
 import { arePayoutsEnabled, findPayoutDestination, setPayoutAccount } from "../charges/payout-account.ts";
@@ -43,7 +43,7 @@ export async function startOnboarding(
 
 const changeDestination = (ctx: Context, caller: SessionCaller, account: string, source: RequestSource) =>
   ctx.db.transaction().execute(async (tx) => {
-    const { email } = required(await lockAccount(tx, caller.userId), "the account");
+    required(await lockAccount(tx, caller.userId), "the account");
     const before = await findPayoutDestination(ctx, tx, caller.userId);
     await setPayoutAccount(tx, caller.userId, account);
     if (before === account) return;
@@ -53,7 +53,14 @@ const changeDestination = (ctx: Context, caller: SessionCaller, account: string,
       source,
       details: { from: before, to: account },
     });
-    await queueEmail(ctx, tx, email, accountChangedEmail(ctx, account));
+    const notification = {
+      userId: caller.userId,
+      kind: "payout_account.changed" as const,
+      subjectId: toUserId(caller.userId),
+      data: { account },
+      occurrence: ctx.newId(),
+    };
+    await notifyAccount(ctx, tx, notification, accountChangedEmail(ctx, account));
   });
 
 const accountChangedEmail = (ctx: Context, account: string) =>

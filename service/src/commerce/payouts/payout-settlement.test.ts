@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { lastOf, titlesOf } from "../../../test/notifications.ts";
 import {
   type BankState,
   bookEarnings,
@@ -86,6 +87,11 @@ suite("a payout that the provider", () => {
     bank.begins = "completed";
     assert.equal((await createPayout(seller)).status, "completed");
     assert.deepEqual(await subjectsTo(seller), ["Paid out: 50.00 USD", "Payout failed: 50.00 USD"]);
+    const { title, text } = await lastOf(seller, "payout.failed");
+    assert.equal(
+      `${title}. ${text}`,
+      "A payout of $50.00 failed. The amount is back in your balance. Reason: account_closed.",
+    );
     assert.equal((await eventsOf(seller)).length, 1);
   });
 
@@ -98,6 +104,8 @@ suite("a payout that the provider", () => {
     assert.equal((await payoutsOf(seller))[0].status, "returned");
     assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
     assert.deepEqual(await subjectsTo(seller), ["Payout returned: 50.00 USD", "Paid out: 50.00 USD"]);
+    const titles = ["Your bank returned a payout of $50.00", "$50.00 was paid out to you"];
+    assert.deepEqual((await titlesOf(seller)).slice(0, 2), titles);
     const again = await createPayout(seller);
     assert.deepEqual([again.amount, again.period], [50, period]);
   });

@@ -1,15 +1,17 @@
+import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId } from "../../core/ids.ts";
-import { toDecimal } from "../../core/money/amount.ts";
+import { formatMoneyWithSymbol, toDecimal } from "../../core/money/amount.ts";
 import { required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { PayoutResult } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
-import { findEmailAddress } from "./account-closing.ts";
+import type { Email } from "../../platform/email/render-email.ts";
+import { findAddressOfClosedAccount } from "./account-closing.ts";
 import { renderPayoutEmail } from "./payout-email.ts";
 import { postPayoutCompleted, postPayoutFailed, postPayoutReturned } from "./payout-postings.ts";
 import {
@@ -103,14 +105,29 @@ function warnIfPaidLate({ log }: Context, { id, status }: PayoutRow, { state }: 
 
 async function endPayout(ctx: Context, tx: Tx, payout: PayoutRow, change: PayoutUpdate): Promise<void> {
   await updatePayout(tx, payout.id, change);
-  const address = await findEmailAddress(tx, payout.sellerId);
-  if (address)
-    await queueEmail(
-      ctx,
-      tx,
-      address,
-      renderPayoutEmail(required(await findPayout(tx, payout.id), "the payout")),
-    );
+  const settled = required(await findPayout(tx, payout.id), "the payout");
+  const message = renderPayoutEmail(settled);
+  const lastAddress = await findAddressOfClosedAccount(tx, payout.sellerId);
+  if (lastAddress) await queueEmail(ctx, tx, lastAddress, message);
+  else await notifySeller(ctx, tx, settled, message);
+}
+
+const notificationKinds = {
+  completed: "payout.completed",
+  failed: "payout.failed",
+  returned: "payout.returned",
+} as const;
+
+async function notifySeller(ctx: Context, tx: Tx, payout: PayoutRow, message: Email): Promise<void> {
+  const { status, amountMinor, currency, periodStart: start, periodEnd: end, failureCode: reason } = payout;
+  if (isOpen(payout)) return;
+  const notification = {
+    userId: payout.sellerId,
+    kind: notificationKinds[status as keyof typeof notificationKinds],
+    subjectId: toId("payout", payout.id),
+    data: { amount: formatMoneyWithSymbol(amountMinor, currency), start, end, reason },
+  };
+  await notifyAccount(ctx, tx, notification, message);
 }
 
 const publishCompleted = (ctx: Context, tx: Tx, payout: PayoutRow) =>

@@ -8,7 +8,7 @@ import { formatMoney, isCurrency, toDecimal, toMinor } from "../../core/money/am
 import { findStepAmountProblem } from "../../core/money/chargeable.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
+import { EMPTY_PAGE, mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import { arePayoutsDisabled, findPayoutDestination } from "../charges/payout-account.ts";
 import { type Balance, balancesOf } from "../ledger/balances.ts";
 import { emptyBalance, minimumMinor, payableAmount } from "./balance.ts";
@@ -138,7 +138,7 @@ interface AdminQuery extends PayoutQuery {
 export async function listAllPayouts(ctx: Context, query: AdminQuery): Promise<Page<AdminPayout>> {
   if (query.sellerId === undefined) return mapPage(await listRows(ctx.db, query), toAdminPayout);
   const sellerId = toUuid("usr", query.sellerId);
-  if (!sellerId) return { items: [], total: 0 };
+  if (!sellerId) return EMPTY_PAGE;
   return mapPage(await listRows(ctx.db, { ...query, sellerId }), toAdminPayout);
 }
 

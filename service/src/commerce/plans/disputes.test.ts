@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { emailsToUser } from "../../../test/emails.ts";
 import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { lastOf } from "../../../test/notifications.ts";
 import { createFakeRefunds, openDispute, withRefunds } from "../../../test/refunds.ts";
 import { runChecks } from "../../backoffice/operator/doctor.ts";
 import { toUuid } from "../../core/ids.ts";
@@ -114,6 +115,7 @@ suite("a dispute of a plan payment", () => {
     ]);
     const [message] = await emailsToUser(market, key.userId);
     assert.equal(message!.subject, "Your plan pro has ended");
+    assert.equal((await lastOf(key, "plan.disputed")).text, "Your account now has the free plan.");
     assert.match(await readMoneyNote(), /lost as plan dispute, .*pay_/);
     const { text } = await key.get("/v1/events?type=user.subscription.updated");
     assert.match(text, /"newPlan":"free"/);

@@ -1,13 +1,14 @@
 import type { Plan } from "@stoa/contract";
-import { findAccount } from "../../accounts/people/accounts.ts";
+import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
 import { lockPlan, toUserId } from "../../accounts/people/users.ts";
 import type { Context } from "../../core/context.ts";
+import { toLongDate } from "../../core/dates.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { formatMoneyWithSymbol } from "../../core/money/amount.ts";
 import { splitRefund } from "../../core/money/split.ts";
 import { required } from "../../core/required.ts";
 import type { Dispute } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
 import { syncCharge } from "../charges/charges.ts";
 import {
   type AuditedDispute,
@@ -118,9 +119,19 @@ async function applyLoss(
     { payment: payment.id, dispute: reported.disputeId },
     "a dispute of a payment for a plan is lost: the marketplace bears it, and the plan ends",
   );
-  const account = await findAccount(tx, payment.userId);
-  if (account && !account.closedAt)
-    await queueEmail(ctx, tx, account.email, disputeLostEmail(payment, isOver ? null : until));
+  const end = isOver ? null : until;
+  const notification = {
+    userId: payment.userId,
+    kind: "plan.disputed" as const,
+    subjectId: toUserId(payment.userId),
+    data: {
+      plan: payment.plan,
+      amount: formatMoneyWithSymbol(payment.amountMinor, payment.currency),
+      until: end && toLongDate(end),
+    },
+    occurrence: id,
+  };
+  await notifyAccount(ctx, tx, notification, disputeLostEmail(payment, end));
 }
 
 interface LostDispute {

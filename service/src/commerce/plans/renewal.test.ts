@@ -3,6 +3,7 @@ import { after, before, beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
 import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { lastOf, titlesOf } from "../../../test/notifications.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
@@ -269,6 +270,12 @@ suite("a failed renewal", () => {
       "Renewal of your plan pro failed",
       "Renewal of your plan pro failed",
     ]);
+    assert.deepEqual((await titlesOf(person.key)).slice(0, 4), [
+      "Your plan pro ended: three attempts to charge $29.00 failed",
+      "Your plan changed from pro to free",
+      "The payment of $29.00 for your plan pro failed",
+      "The payment of $29.00 for your plan pro failed",
+    ]);
     const [ended] = await emailsToUser(market, person.key.userId);
     assert.match(unwrapLines(ended!.text), /29\.00 USD/);
     market.clock.forward(40 * DAY_MS);
@@ -353,6 +360,8 @@ suite("a failed renewal", () => {
       "Renewal of your plan pro failed",
       "Renewal of your plan pro failed",
     ]);
+    const { title } = await lastOf(person.key, "plan.confirmation_required");
+    assert.equal(title, "Confirm the payment of $29.00 for your plan pro");
   });
 
   test("a removed method: the default pays; without a default it counts as an attempt", async () => {

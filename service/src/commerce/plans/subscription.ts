@@ -1,14 +1,13 @@
 import type { Plan } from "@stoa/contract";
-import { findAccount } from "../../accounts/people/accounts.ts";
+import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
 import { lockPlan, setPlan, toUserId } from "../../accounts/people/users.ts";
 import { planPriceMinor } from "../../core/config/plan-config.ts";
 import type { Context } from "../../core/context.ts";
-import { daysAfter } from "../../core/dates.ts";
-import { roundHalfUp } from "../../core/money/amount.ts";
-import { required } from "../../core/required.ts";
+import { daysAfter, toLongDate } from "../../core/dates.ts";
+import { formatMoneyWithSymbol, roundHalfUp } from "../../core/money/amount.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
+import type { Email } from "../../platform/email/render-email.ts";
 import { forEachRow } from "../../platform/jobs/for-each-row.ts";
 import { confirmPaymentEmail, type DueMonth, planEndedEmail, renewalFailedEmail } from "./plan-emails.ts";
 import {
@@ -33,6 +32,13 @@ export async function changePlan(ctx: Context, tx: Tx, userId: string, plan: Pla
       newPlan: plan,
       effectiveDate: ctx.now().toISOString(),
     },
+  });
+  await notifyAccount(ctx, tx, {
+    userId,
+    kind: "plan.changed",
+    subjectId: toUserId(userId),
+    data: { from: oldPlan, to: plan },
+    occurrence: ctx.newId(),
   });
 }
 
@@ -101,17 +107,39 @@ export async function recordFailedRenewal(
 ): Promise<void> {
   const subscription = await findSubscription(tx, due.userId);
   if (!subscription || subscription.nextTryAt > ctx.now()) return;
-  const { email } = required(await findAccount(tx, due.userId), "the account");
   const days = RETRY_AFTER_DAYS[subscription.tries];
   if (days === undefined) {
     await endSubscription(ctx, tx, due.userId, "free");
-    return queueEmail(ctx, tx, email, planEndedEmail(due));
+    return notifyOfFailure(ctx, tx, due, null, planEndedEmail(due));
   }
   const previous = RETRY_AFTER_DAYS[subscription.tries - 1] ?? 0;
   const nextTry = daysAfter(ctx.now(), days - previous);
   await updateSubscription(tx, due.userId, { tries: subscription.tries + 1, nextTryAt: nextTry });
-  await queueEmail(ctx, tx, email, renewalFailedEmail(due, nextTry, declineCode));
+  await notifyOfFailure(ctx, tx, due, nextTry, renewalFailedEmail(due, nextTry, declineCode));
 }
+
+const toPlanData = ({ plan, amountMinor, currency }: DueMonth) => ({
+  plan,
+  amount: formatMoneyWithSymbol(amountMinor, currency),
+});
+
+/** `nextTry` is null when the plan ended. */
+const notifyOfFailure = (
+  ctx: Context,
+  tx: Tx,
+  due: DueMonthOfUser,
+  nextTry: Date | null,
+  message: Email,
+): Promise<void> => {
+  const notification = {
+    userId: due.userId,
+    kind: "plan.payment_failed" as const,
+    subjectId: toUserId(due.userId),
+    data: { ...toPlanData(due), nextTry: nextTry && toLongDate(nextTry) },
+    occurrence: ctx.newId(),
+  };
+  return notifyAccount(ctx, tx, notification, message);
+};
 
 export async function emailConfirmation(
   ctx: Context,
@@ -119,8 +147,14 @@ export async function emailConfirmation(
   due: DueMonthOfUser,
   url: string,
 ): Promise<void> {
-  const { email } = required(await findAccount(tx, due.userId), "the account");
-  await queueEmail(ctx, tx, email, confirmPaymentEmail(due, url));
+  const notification = {
+    userId: due.userId,
+    kind: "plan.confirmation_required" as const,
+    subjectId: toUserId(due.userId),
+    data: toPlanData(due),
+    occurrence: ctx.newId(),
+  };
+  await notifyAccount(ctx, tx, notification, confirmPaymentEmail(due, url));
 }
 
 /** For plans without a price. */

@@ -3,9 +3,9 @@ import { escapeHtml } from "../../core/escape-html.ts";
 import type { ReceiptText } from "./receipt.ts";
 
 const style = `
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --paper: #fff; --ground: #f3f4f6; --line: #d0d7de; }
+:root { color-scheme: light dark; --ink: #17161b; --soft: #55525d; --paper: #fff; --ground: #f5f4ef; --line: #e0ddd5; }
 @media screen and (prefers-color-scheme: dark) {
-  :root { --ink: #e6edf3; --soft: #9da7b1; --paper: #161b22; --ground: #0d1117; --line: #30363d; }
+  :root { --ink: #efedf3; --soft: #aba8b6; --paper: #19191f; --ground: #111115; --line: #2e2e37; }
 }
 * { box-sizing: border-box; }
 body { margin: 0; padding: 1rem; background: var(--ground); color: var(--ink); font: 1rem/1.5 Inter, system-ui, sans-serif; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }

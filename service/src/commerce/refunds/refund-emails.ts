@@ -1,9 +1,9 @@
-import { findAccount } from "../../accounts/people/accounts.ts";
+import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
 import type { Context } from "../../core/context.ts";
 import { toLongDate } from "../../core/dates.ts";
-import { formatMoney } from "../../core/money/amount.ts";
+import { toId } from "../../core/ids.ts";
+import { formatMoney, formatMoneyWithSymbol } from "../../core/money/amount.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
 import { renderEmail } from "../../platform/email/render-email.ts";
 import type { RefundRow } from "./refund-queries.ts";
 
@@ -94,8 +94,27 @@ const templates: Record<RefundEmailKind, EmailTemplates> = {
   },
 };
 
+/** What each email is about; not every kind is for both. */
+const notificationKinds: {
+  buyer: Partial<Record<RefundEmailKind, `purchase.refund${"ed" | "_rejected" | "_failed" | "_returned"}`>>;
+  seller: Partial<Record<RefundEmailKind, `sale.refund${"ed" | "_requested" | "_canceled" | "_failed"}`>>;
+} = {
+  buyer: {
+    rejected: "purchase.refund_rejected",
+    succeeded: "purchase.refunded",
+    failed: "purchase.refund_failed",
+    returned: "purchase.refund_returned",
+  },
+  seller: {
+    requested: "sale.refund_requested",
+    canceled: "sale.refund_canceled",
+    succeeded: "sale.refunded",
+    failed: "sale.refund_failed",
+  },
+};
+
 /** A payment that sold nothing is not reported to the seller. */
-export async function emailRefund(
+export async function notifyOfRefund(
   ctx: Context,
   tx: Tx,
   refund: RefundRow,
@@ -103,17 +122,27 @@ export async function emailRefund(
 ): Promise<void> {
   const { buyer, seller } = templates[kind];
   const amount = formatMoney(refund.amountMinor, refund.currency);
-  if (buyer) await emailUser(ctx, tx, refund.buyerId, buyer(refund, amount));
-  if (seller && refund.origin !== "service")
-    await emailUser(ctx, tx, refund.sellerId, seller(refund, amount));
+  const about = { subjectId: toId("refund", refund.id), data: toData(refund) };
+  const kinds = { buyer: notificationKinds.buyer[kind], seller: notificationKinds.seller[kind] };
+  if (buyer && kinds.buyer) {
+    const notification = { ...about, userId: refund.buyerId, kind: kinds.buyer };
+    await notifyAccount(ctx, tx, notification, renderEmail(buyer(refund, amount)));
+  }
+  if (seller && kinds.seller && refund.origin !== "service") {
+    const notification = {
+      ...about,
+      userId: refund.sellerId,
+      kind: kinds.seller,
+      actorId: refund.buyerId,
+    };
+    await notifyAccount(ctx, tx, notification, renderEmail(seller(refund, amount)));
+  }
 }
 
-export async function emailUser(
-  ctx: Context,
-  tx: Tx,
-  userId: string,
-  content: ReturnType<EmailTemplate>,
-): Promise<void> {
-  const account = await findAccount(tx, userId);
-  if (account && !account.closedAt) await queueEmail(ctx, tx, account.email, renderEmail(content));
-}
+const toData = ({ orderId, productTitle, amountMinor, currency, decideBy, decisionNote }: RefundRow) => ({
+  product: productTitle,
+  amount: formatMoneyWithSymbol(amountMinor, currency),
+  orderId: toId("ord", orderId),
+  decideBy: decideBy ? toLongDate(decideBy) : "",
+  reason: decisionNote,
+});

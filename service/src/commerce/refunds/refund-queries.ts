@@ -2,7 +2,7 @@ import type { ApprovalReason, RefundStatus } from "@stoa/contract";
 import type { ExpressionBuilder } from "kysely";
 import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { EMPTY_PAGE, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { DB } from "../../platform/db/tables.gen.ts";
 import { OPEN_REFUND_STATUSES, refundMoves } from "./refund-lifecycle.ts";
 
@@ -123,7 +123,7 @@ const matchesFilter = (filter: RefundFilter) => (row: RowBuilder) => {
 };
 
 export async function listRefundRows(db: Queries, filter: RefundFilter): Promise<Page<RefundRow>> {
-  if (filter.orderId === null) return { items: [], total: 0 };
+  if (filter.orderId === null) return EMPTY_PAGE;
   const items = await refunds(db)
     .where(matchesFilter(filter))
     .orderBy("r.id", "desc")

@@ -10,7 +10,7 @@ import { forEachRow } from "../../platform/jobs/for-each-row.ts";
 import { ASKED_RECENTLY_MS, nullIfUnreachable } from "../charges/provider-errors.ts";
 import { postRefund, postRefundReturned } from "../orders/order-postings.ts";
 import { listHolds, setHold } from "./dispute-queries.ts";
-import { emailRefund } from "./refund-emails.ts";
+import { notifyOfRefund } from "./refund-emails.ts";
 import {
   approveRefund,
   auditRefund,
@@ -97,7 +97,7 @@ async function recordReturn(
     { refund: refund.id, failureCode },
     "the bank returned a refund: pay the buyer in another way",
   );
-  await emailRefund(ctx, tx, refund, "returned");
+  await notifyOfRefund(ctx, tx, refund, "returned");
 }
 
 async function completeRefund(
@@ -116,7 +116,7 @@ async function completeRefund(
   if (after.refundedMinor === after.totalMinor)
     await withdrawRefunds(ctx, tx, after, "The purchase is already fully refunded.");
   await publishRefunded(ctx, tx, refund);
-  await emailRefund(ctx, tx, refund, "succeeded");
+  await notifyOfRefund(ctx, tx, refund, "succeeded");
   failPoint(ctx, "refund: settling");
 }
 
@@ -155,7 +155,7 @@ async function failRefund(
   });
   if (!moved) return;
   ctx.log.warn({ refund: moved.refund.id, failureCode }, "the payment provider refused a refund");
-  await emailRefund(ctx, tx, moved.refund, "failed");
+  await notifyOfRefund(ctx, tx, moved.refund, "failed");
 }
 
 /** A duplicate payment was never published as a sale, so its refund is not published either. */

@@ -4,6 +4,7 @@ import { emailsToUser } from "../../../test/emails.ts";
 import { buyProduct, createProduct, type ProductInput } from "../../../test/factories.ts";
 import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { lastOf } from "../../../test/notifications.ts";
 import { accountsOf, createFakeRefunds, refundedMinorOf, withRefunds } from "../../../test/refunds.ts";
 import { run } from "../../../test/runs.ts";
 import { uploadFile } from "../../../test/uploads.ts";
@@ -324,6 +325,7 @@ suite("a refund of a used product", () => {
     });
     assert.equal(await refundedMinorOf(market, book, orderId), 0n);
     assert.match(await lastSubjectTo(buyer), /^Refund rejected: /);
+    assert.match((await lastOf(buyer, "purchase.refund_rejected")).title, /^Your request for a refund of \$/);
     const order = await orderOf(buyer, orderId);
     assert.deepEqual([order.status, order.refundable.reasonIfNot], ["completed", null]);
     assert.deepEqual(typesOf(order).slice(2), ["refund.requested", "refund.rejected"]);
@@ -346,6 +348,7 @@ suite("a refund of a used product", () => {
     const reply = await buyer.post(`/v1/refunds/${refundId}/cancel`);
     assertStatus(reply, "canceled");
     assert.match(await lastSubjectTo(seller), /^Refund request canceled/);
+    assert.match((await lastOf(seller, "sale.refund_canceled")).title, /canceled the request for a refund/);
     for (const [who, deed, body] of [
       [seller, "approve", undefined],
       [seller, "reject", { reason: "Late" }],
@@ -719,6 +722,11 @@ suite("a refund that the provider refuses", () => {
       refundable: { amount: 10, reasonIfNot: null },
     });
     for (const who of [buyer, seller]) assert.equal(await lastSubjectTo(who), "Refund failed: Stuck");
+    assert.match(
+      (await lastOf(buyer, "purchase.refund_failed")).title,
+      /^The refund of \$.* for Stuck failed$/,
+    );
+    assert.match((await lastOf(seller, "sale.refund_failed")).title, /^A refund of \$.* for Stuck failed$/);
     assert.deepEqual((await buyer.get("/v1/events?type=purchase.refunded")).body.data, []);
     book.trouble = "none";
     const again = await requestRefund(buyer, orderId);

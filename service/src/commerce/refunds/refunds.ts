@@ -21,7 +21,7 @@ import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
 import { lockOrder, type OrderRow } from "../orders/queries.ts";
-import { emailRefund } from "./refund-emails.ts";
+import { notifyOfRefund } from "./refund-emails.ts";
 import { type RefundMoveName, refundMoves } from "./refund-lifecycle.ts";
 import {
   alreadyRefundingError,
@@ -57,7 +57,7 @@ export async function requestRefund(
     const by = { actorId: caller.userId, source };
     const started = await createRefund(ctx, tx, order, toRefundInput(ctx, order, input, reason), by);
     await bindToRefund(ctx, tx, started.refund.id);
-    if (!automatic) await emailRefund(ctx, tx, started.refund, "requested");
+    if (!automatic) await notifyOfRefund(ctx, tx, started.refund, "requested");
     return { ...started, approved: automatic && (await approveRefund(ctx, tx, started, SERVICE_ACTOR)) };
   });
   if (approved) await submitRefund(ctx, refund.id);
@@ -110,7 +110,7 @@ export async function rejectRequest(
     mustBeBeforeDeadline(ctx, locked.refund);
     const by = { actorId: caller.userId, source };
     const moved = await moveRefund(ctx, tx, locked, "reject", by, { decisionNote: reason });
-    if (moved) await emailRefund(ctx, tx, moved.refund, "rejected");
+    if (moved) await notifyOfRefund(ctx, tx, moved.refund, "rejected");
     return moved;
   });
   return toRefund(refund);
@@ -132,7 +132,7 @@ function mustBeBeforeDeadline(ctx: Context, { status, decideBy }: RefundRow): vo
 export async function cancelRequest(ctx: Context, caller: Member, refundId: string, source: RequestSource) {
   const { refund } = await decide(ctx, caller, refundId, "cancel", async (tx, locked) => {
     const moved = await moveRefund(ctx, tx, locked, "cancel", { actorId: caller.userId, source });
-    if (moved) await emailRefund(ctx, tx, moved.refund, "canceled");
+    if (moved) await notifyOfRefund(ctx, tx, moved.refund, "canceled");
     return moved;
   });
   return toRefund(refund);

@@ -72,6 +72,18 @@ export function formatMoney(minor: MinorUnits, currency: string): string {
   return `${decimalText(minor, currency)} ${currency}`;
 }
 
+/** "$19.99", "¥500": for people. Exact, since the number is formatted from its digits. */
+export function formatMoneyWithSymbol(minor: MinorUnits, currency: string): string {
+  const digits = currencyExponent(currency);
+  const format = new Intl.NumberFormat("en-US", {
+    style: "currency",
+    currency,
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
+  return format.format(decimalText(minor, currency) as Intl.StringNumericLiteral);
+}
+
 /** The only rounding rule for money: floor(x + ½), towards +∞. Amounts are rounded while positive and negated afterwards. */
 export function roundHalfUp(numerator: bigint, denominator: bigint): bigint {
   if (denominator <= 0n) throw new RangeError("The denominator must be positive");

@@ -74,6 +74,9 @@ export const rotateCallbackSecret = (ctx: Context, userId: string, source: Reque
     await lockQueues(tx, [id]);
     await ctx.idempotencyKey?.bind(tx, toUserId(userId));
     const change = { action: "callback_secret.rotated" as const };
-    await recordSecretChange(ctx, tx, { userId }, source, change, callbackSecretRotatedEmail(ctx));
+    await recordSecretChange(ctx, tx, { userId }, source, change, {
+      data: { change: "callback_secret", url: null },
+      message: callbackSecretRotatedEmail(ctx),
+    });
     return addSecret(ctx, tx, { id, userId }, { activatesAt: ctx.now(), overlapHours: OVERLAP_HOURS });
   });

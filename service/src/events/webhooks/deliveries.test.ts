@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
+import type { WebhookDelivery } from "@stoa/contract";
 import { assertError, type Client } from "../../../test/market.ts";
 import { until } from "../../../test/until.ts";
 import { MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
@@ -199,6 +200,83 @@ test("GET /v1/webhooks/:id/deliveries: filters by status and event, newest first
     ["page=0", "page"],
   ])
     assertError(await owner.get(`${path}?${query}`), 400, "INVALID_REQUEST", field!);
+});
+
+test("GET /v1/webhooks/:id/deliveries: filters by event type, response and time", async () => {
+  const endpoint = await hasEndpoint(owner);
+  const start = market.clock.now.getTime();
+  for (const answer of [200, 503, 404]) {
+    receiver.answer = answer;
+    await happens(owner, `${answer}`);
+    await deliver();
+    market.clock.forward(10_000);
+  }
+  receiver.answer = (response) => void response.destroy();
+  await owner.post(`/v1/webhooks/${endpoint.id}/test`);
+  await deliver();
+  const path = `/v1/webhooks/${endpoint.id}/deliveries`;
+  const found = async (query: string) => {
+    const { data, meta } = (await owner.get(`${path}?${query}`)).body;
+    const statuses = data.map(({ lastAttempt }: WebhookDelivery) => lastAttempt?.responseStatus);
+    return [statuses, meta.total];
+  };
+  const at = (ms: number) => encodeURIComponent(new Date(start + ms).toISOString());
+  assert.deepEqual(await found("limit=10"), [[null, 404, 503, 200], 4]);
+  assert.deepEqual(await found("responseStatus=404"), [[404], 1]);
+  assert.deepEqual(await found("responseStatus=5XX"), [[503], 1]);
+  assert.deepEqual(await found("responseStatus=none"), [[null], 1]);
+  assert.deepEqual(await found("responseStatus=all"), [[null, 404, 503, 200], 4]);
+  assert.deepEqual(await found("eventType=test"), [[null], 1]);
+  assert.deepEqual(await found("eventType=review.created&responseStatus=2xx"), [[200], 1]);
+  assert.deepEqual(await found("eventType=no.such"), [[], 0]);
+  assert.deepEqual(await found("eventType=review.created&limit=1&page=2"), [[503], 3]);
+  assert.deepEqual(await found(`from=${at(10_000)}&to=${at(20_000)}`), [[503], 1]);
+  assert.deepEqual(await found(`from=${at(10_000)}&status=retrying&eventType=test`), [[null], 1]);
+  for (const [query, field] of [
+    ["responseStatus=6xx", "responseStatus"],
+    ["from=yesterday", "from"],
+  ] as const)
+    assertError(await owner.get(`${path}?${query}`), 400, "INVALID_REQUEST", field);
+});
+
+test("delivery: lastAttempt is the newest attempt, null before the first", async () => {
+  const endpoint = await hasEndpoint(owner);
+  receiver.answer = 500;
+  const { id, lastAttempt } = (await owner.post(`/v1/webhooks/${endpoint.id}/test`)).body.data;
+  assert.equal(lastAttempt, null);
+  await deliver();
+  receiver.answer = 200;
+  market.clock.forward(MINUTE_MS);
+  await deliver();
+  const detail = await detailOf(owner, { id });
+  const { at, durationMs } = detail.attempts[1];
+  assert.deepEqual(detail.lastAttempt, { at, durationMs, responseStatus: 200, errorCode: null });
+});
+
+test("GET /v1/webhooks/:id/stats: the timeline has 48 parts that add up to the counts", async () => {
+  const endpoint = await hasEndpoint(owner);
+  for (const answer of [200, 410]) {
+    receiver.answer = answer;
+    await happens(owner, `${answer}`);
+    await deliver();
+    market.clock.forward(12 * 60 * MINUTE_MS - 1);
+    await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: true });
+  }
+  receiver.answer = 500;
+  await happens(owner, "waiting");
+  await deliver();
+  const { timeline, since } = (await owner.get(`/v1/webhooks/${endpoint.id}/stats?days=1`)).body.data;
+  assert.deepEqual([timeline.length, timeline[0].at], [48, since]);
+  assert.deepEqual(
+    timeline.flatMap(({ at: _at, ...counts }: { at: string }, n: number) =>
+      Object.values(counts).some(Boolean) ? [[n, counts]] : [],
+    ),
+    [
+      [0, { succeeded: 1, failed: 0, waiting: 0 }],
+      [24, { succeeded: 0, failed: 1, waiting: 0 }],
+      [47, { succeeded: 0, failed: 0, waiting: 1 }],
+    ],
+  );
 });
 
 test("GET /v1/webhooks/:id/stats: counts deliveries by status and measures durations", async () => {

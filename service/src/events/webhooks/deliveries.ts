@@ -32,12 +32,32 @@ export async function listOwnDeliveries(
     status?: DeliveryStatus | undefined;
     eventId?: string | undefined;
     before?: string | undefined;
+    eventType?: string | undefined;
+    responseStatus?: string | undefined;
+    from?: string | undefined;
+    to?: string | undefined;
   },
 ) {
   const endpoint = await mustFindEndpoint(ctx, caller, webhookId);
   const eventId = query.eventId === undefined ? undefined : toUuid("evt", query.eventId);
   const before = query.before === undefined ? undefined : toUuid("dlv", query.before);
-  return mapPage(await listDeliveries(ctx.db, endpoint.id, { ...query, eventId, before }), toDelivery);
+  const filter = {
+    ...query,
+    eventId,
+    before,
+    responseStatuses: toStatusRange(query.responseStatus),
+    from: toDate(query.from),
+    to: toDate(query.to),
+  };
+  return mapPage(await listDeliveries(ctx.db, endpoint.id, filter), toDelivery);
+}
+
+const toDate = (iso: string | undefined) => (iso === undefined ? undefined : new Date(iso));
+
+/** `5xx` is 500 to 599. */
+function toStatusRange(text: string | undefined): readonly [number, number] | "none" | undefined {
+  if (text === undefined || text === "none") return text;
+  return [Number(text.replace("xx", "00")), Number(text.replace("xx", "99"))];
 }
 
 /** The log of a deleted endpoint stays readable until it is 30 days old. */
@@ -105,10 +125,19 @@ const toDelivery = (row: DeliveryRow): WebhookDelivery => ({
   eventType: row.eventType,
   status: row.status,
   attempt: row.attempts,
+  lastAttempt: toLastAttempt(row),
   nextAttemptAt: row.dueAt?.toISOString() ?? null,
   createdAt: row.createdAt.toISOString(),
   endedAt: row.endedAt?.toISOString() ?? null,
 });
+
+const toLastAttempt = (row: DeliveryRow): WebhookDelivery["lastAttempt"] =>
+  row.attemptedAt && {
+    at: row.attemptedAt.toISOString(),
+    durationMs: row.durationMs ?? 0,
+    responseStatus: row.responseStatus,
+    errorCode: row.error,
+  };
 
 const toAttempt = (row: AttemptRow, body: string): DeliveryAttempt => ({
   n: row.n,

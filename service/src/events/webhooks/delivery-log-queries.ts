@@ -1,7 +1,8 @@
 import type { CallbackType, DeliveryStatus, EventType } from "@stoa/contract";
 import { sql } from "kysely";
+import { minUuidAt } from "../../core/ids.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { countRows, EMPTY_PAGE, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
 export interface DeliveryRow {
   id: string;
@@ -16,13 +17,34 @@ export interface DeliveryRow {
   dueAt: Date | null;
   createdAt: Date;
   endedAt: Date | null;
+  /** The last attempt; null: none yet. */
+  attemptedAt: Date | null;
+  durationMs: number | null;
+  responseStatus: number | null;
+  error: string | null;
 }
 
 const deliveries = (db: Queries) =>
   db
     .selectFrom("webhookDeliveries as d")
     .innerJoin("events as e", "e.id", "d.eventId")
+    .leftJoinLateral(
+      (row) =>
+        row
+          .selectFrom("webhookAttempts as a")
+          .select(["a.startedAt", "a.durationMs", "a.status", "a.error"])
+          .whereRef("a.deliveryId", "=", "d.id")
+          .whereRef("a.n", "=", "d.attempts")
+          .where("a.isLate", "=", false)
+          .limit(1)
+          .as("last"),
+      (join) => join.onTrue(),
+    )
     .select([
+      "last.startedAt as attemptedAt",
+      "last.durationMs",
+      "last.status as responseStatus",
+      "last.error",
       "d.id",
       "d.endpointId",
       "d.eventId",
@@ -50,25 +72,63 @@ export interface DeliveryFilter extends Paging {
   eventId?: string | null | undefined;
   /** null: the id names no delivery, so nothing matches. */
   before?: string | null | undefined;
+  eventType?: string | undefined;
+  /** Of the last attempt: the first and the last status; `none`: no response. */
+  responseStatuses?: readonly [number, number] | "none" | undefined;
+  from?: Date | undefined;
+  to?: Date | undefined;
 }
+
+/** Event types and responses are in other tables, so that a filter by them reads each delivery that it searches. */
+const MAX_SEARCHED = 10_000;
 
 export async function listDeliveries(
   db: Queries,
   endpointId: string,
   filter: DeliveryFilter,
 ): Promise<Page<DeliveryRow>> {
-  const { before } = filter;
-  if (filter.eventId === null || before === null) return { items: [], total: 0 };
-  const matching = () => {
-    const own = db.selectFrom("webhookDeliveries").where("endpointId", "=", endpointId);
-    const older = before ? own.where("id", "<", before) : own;
-    const ofStatus = filter.status ? older.where("status", "=", filter.status) : older;
-    return (filter.eventId ? ofStatus.where("eventId", "=", filter.eventId) : ofStatus).select("id");
-  };
-  const page = matching().orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter));
+  if (filter.eventId === null || filter.before === null) return EMPTY_PAGE;
+  const matching = () => matchingDeliveries(db, endpointId, filter);
+  const page = matching().orderBy("d.id", "desc").limit(filter.limit).offset(offsetOf(filter));
   // The index finds the page first, so that only its rows are read.
   const items = await deliveries(db).where("d.id", "in", page).orderBy("d.id", "desc").execute();
   return { items, ...(await countRows(db, matching())) };
+}
+
+/** Ids are UUIDv7 and sort by time. */
+function matchingDeliveries(db: Queries, endpointId: string, filter: DeliveryFilter) {
+  const { before, status, eventId, from, to, eventType, responseStatuses } = filter;
+  let own = db.selectFrom("webhookDeliveries").where("endpointId", "=", endpointId);
+  if (before) own = own.where("id", "<", before);
+  if (from) own = own.where("id", ">=", minUuidAt(from));
+  if (to) own = own.where("id", "<", minUuidAt(to));
+  if (status) own = own.where("status", "=", status);
+  if (eventId) own = own.where("eventId", "=", eventId);
+  const columns = own.select(["id", "eventId", "attempts"]);
+  const isSearch = eventType !== undefined || responseStatuses !== undefined;
+  const searched = isSearch ? columns.orderBy("id", "desc").limit(MAX_SEARCHED) : columns;
+  let found = db.selectFrom(searched.as("d")).select("d.id");
+  if (eventType)
+    found = found.where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom("events as e")
+          .select("e.id")
+          .whereRef("e.id", "=", "d.eventId")
+          .where("e.type", "=", eventType),
+      ),
+    );
+  if (responseStatuses)
+    found = found.where(({ exists, selectFrom }) => {
+      const last = selectFrom("webhookAttempts as a")
+        .select("a.id")
+        .whereRef("a.deliveryId", "=", "d.id")
+        .whereRef("a.n", "=", "d.attempts")
+        .where("a.isLate", "=", false);
+      if (responseStatuses === "none") return exists(last.where("a.status", "is", null));
+      const [first, end] = responseStatuses;
+      return exists(last.where("a.status", ">=", first).where("a.status", "<=", end));
+    });
+  return found;
 }
 
 export interface AttemptRow {

@@ -3,6 +3,7 @@ import { beforeEach, test } from "node:test";
 import { emailsToUser } from "../../../test/emails.ts";
 import { waitForBlockedStatements } from "../../../test/locks.ts";
 import type { Client } from "../../../test/market.ts";
+import { notificationsOf } from "../../../test/notifications.ts";
 import { HOUR_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import { DAY_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
@@ -68,6 +69,15 @@ test("failing endpoint: its owner gets one email on days 1 and 3, and it is disa
   assert.deepEqual([enabled, disabledReason], [false, "failing"]);
   assert.equal(await to(9 * DAY_MS), 3);
   assert.deepEqual(await subjectsTo(owner), [DOES_NOT_ANSWER, DOES_NOT_ANSWER, SWITCHED_OFF]);
+  assert.deepEqual(
+    (await notificationsOf(owner)).map(({ kind, subject }) => [kind, subject.id]),
+    [
+      ["webhook.disabled", endpoint.id],
+      ["webhook.failing", endpoint.id],
+      ["webhook.failing", endpoint.id],
+      ["webhook.changed", endpoint.id],
+    ],
+  );
 
   await happens(owner, "meanwhile");
   await deliver();

@@ -1,9 +1,9 @@
-import { findAccount } from "../../accounts/people/accounts.ts";
+import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
 import type { Context } from "../../core/context.ts";
-import { DAY_MS, daysAfter } from "../../core/dates.ts";
+import { DAY_MS, daysAfter, toLongDate } from "../../core/dates.ts";
+import { toId } from "../../core/ids.ts";
 import { firstOf } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
 import { forEachRow } from "../../platform/jobs/for-each-row.ts";
 import { lockQueues } from "./delivery-queries.ts";
 import {
@@ -65,7 +65,17 @@ async function reportExhaustedDeliveries(ctx: Context): Promise<void> {
     ctx.db.transaction().execute(async (tx) => {
       await lockQueues(tx, [id]);
       const found = await resetExhaustedCount(tx, id, emailedBefore, ctx.now());
-      if (found) await emailOwner(ctx, tx, found, deliveriesExhaustedEmail(found));
+      if (found)
+        await notifyAccount(
+          ctx,
+          tx,
+          {
+            ...aboutEndpoint(ctx, { ...found, id }),
+            kind: "webhook.deliveries_failed",
+            data: { url: found.url, count: String(found.count) },
+          },
+          deliveriesExhaustedEmail(found),
+        );
     });
   await forEachRow(
     await listEndpointsWithExhaustedDeliveries(ctx.db, emailedBefore),
@@ -90,7 +100,17 @@ async function checkEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
   const day = EMAIL_DAYS.findLast((one) => days >= one);
   if (day === undefined || endpoint.emailedDay >= day) return;
   await updateEndpoint(tx, id, { emailedDay: day, updatedAt: ctx.now() });
-  await emailOwner(ctx, tx, endpoint, endpointFailingEmail(endpoint));
+  const { url, failingSince } = endpoint;
+  await notifyAccount(
+    ctx,
+    tx,
+    {
+      ...aboutEndpoint(ctx, endpoint),
+      kind: "webhook.failing",
+      data: { url, since: toLongDate(failingSince) },
+    },
+    endpointFailingEmail(endpoint),
+  );
 }
 
 /** Skips pending deliveries, so that they can be recovered. The caller holds the lock of the queue. */
@@ -102,20 +122,17 @@ async function disableEndpoint(
 ): Promise<void> {
   await updateEndpoint(tx, endpoint.id, { disabledBy: reason, updatedAt: ctx.now() });
   await endPendingDeliveries(tx, endpoint.id, "skipped", ctx.now());
-  await emailOwner(
+  await notifyAccount(
     ctx,
     tx,
-    endpoint,
+    { ...aboutEndpoint(ctx, endpoint), kind: "webhook.disabled", data: { url: endpoint.url, reason } },
     reason === "gone" ? endpointGoneEmail(endpoint) : endpointDisabledEmail(endpoint),
   );
 }
 
-async function emailOwner(
-  ctx: Context,
-  tx: Tx,
-  { userId }: Pick<FailingEndpoint, "userId">,
-  message: ReturnType<typeof endpointGoneEmail>,
-): Promise<void> {
-  const account = await findAccount(tx, userId);
-  if (account && !account.closedAt) await queueEmail(ctx, tx, account.email, message);
-}
+/** Locks make each step happen once, so each is a notification of its own. */
+const aboutEndpoint = (ctx: Context, { id, userId }: Pick<FailingEndpoint, "id" | "userId">) => ({
+  userId,
+  subjectId: toId("whk", id),
+  occurrence: ctx.newId(),
+});

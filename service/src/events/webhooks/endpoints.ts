@@ -13,7 +13,7 @@ import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import { EMPTY_PAGE, mapPage, type Paging } from "../../platform/db/paging.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
 import { etagOf } from "../../platform/http/envelope.ts";
 import { mustBeFresh } from "../../platform/http/fresh-sign-in.ts";
@@ -55,7 +55,7 @@ interface AdminQuery extends Omit<EndpointFilter, "ownerId"> {
 /** An id of the wrong form has no endpoints. */
 export async function listAllEndpointsForAdmin(ctx: Context, { owner, ...query }: AdminQuery) {
   const ownerId = owner === undefined ? undefined : toUuid("usr", owner);
-  if (ownerId === null) return { items: [], total: 0 };
+  if (ownerId === null) return EMPTY_PAGE;
   return mapPage(await listAllEndpoints(ctx.db, { ...query, ownerId }), toAdminEndpoint);
 }
 
@@ -128,7 +128,10 @@ export async function createEndpoint(
     await insertEndpoint(tx, { ...values, id: endpoint.id, userId: caller.userId, createdAt: ctx.now() });
     await ctx.idempotencyKey?.bind(tx, toId("whk", endpoint.id));
     const change = toSecretChange("webhook.created", endpoint.id);
-    await recordSecretChange(ctx, tx, caller, source, change, endpointCreatedEmail(ctx, { url }));
+    await recordSecretChange(ctx, tx, caller, source, change, {
+      data: { change: "created", url },
+      message: endpointCreatedEmail(ctx, { url }),
+    });
     return createSecret(ctx, tx, endpoint, ctx.now());
   });
   return {
@@ -170,7 +173,10 @@ export async function updateOwnEndpoint(
       await unblockQueue(tx, before.id);
       const move = { from: before.url, url: change.url };
       const moved = toSecretChange("webhook.moved", before.id);
-      await recordSecretChange(ctx, tx, caller, source, moved, endpointUrlChangedEmail(ctx, move));
+      await recordSecretChange(ctx, tx, caller, source, moved, {
+        data: { change: "moved", url: move.url },
+        message: endpointUrlChangedEmail(ctx, move),
+      });
     }
     if (change.eventTypes) await cancelUnsubscribedDeliveries(tx, before.id, change.eventTypes, ctx.now());
     if (change.enabled === false) await endPendingDeliveries(tx, before.id, "skipped", ctx.now());

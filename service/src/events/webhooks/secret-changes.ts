@@ -1,8 +1,9 @@
-import { findAccount } from "../../accounts/people/accounts.ts";
+import type { DataOf } from "../../accounts/notifications/kinds.ts";
+import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
+import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { queueEmail } from "../../platform/email/email-queue.ts";
 import type { Email } from "../../platform/email/render-email.ts";
 
 export interface SecretChange {
@@ -16,16 +17,19 @@ export interface SecretChange {
   details?: Record<string, unknown>;
 }
 
-/** Audits a change of who receives the account's events or which secret signs them, and emails the owner. */
+/** Audits a change of who receives the account's events or which secret signs them, and notifies the owner. */
 export async function recordSecretChange(
   ctx: Context,
   tx: Tx,
   { userId }: Pick<Member, "userId">,
   source: RequestSource,
   change: SecretChange,
-  message?: Email,
+  notification?: { data: DataOf<"webhook.changed">; message: Email },
 ): Promise<void> {
   await recordAudit(ctx, tx, { actorId: userId, source, ...change });
-  const owner = message && (await findAccount(tx, userId));
-  if (owner) await queueEmail(ctx, tx, owner.email, message);
+  if (!notification) return;
+  const { data, message } = notification;
+  const subjectId = change.target?.id ?? toUserId(userId);
+  const occurrence = ctx.newId();
+  await notifyAccount(ctx, tx, { userId, kind: "webhook.changed", subjectId, data, occurrence }, message);
 }

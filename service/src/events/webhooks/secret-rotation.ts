@@ -32,7 +32,10 @@ export async function rotateWebhookSecret(
       target: { type: "webhook" as const, id: webhookId },
       details: { activatesAt: from, oldSecretUntil },
     };
-    await recordSecretChange(ctx, tx, caller, source, change, secretRotatedEmail(ctx, endpoint));
+    await recordSecretChange(ctx, tx, caller, source, change, {
+      data: { change: "secret", url: endpoint.url },
+      message: secretRotatedEmail(ctx, endpoint),
+    });
     return added;
   });
   return { id: webhookId, ...rotated };

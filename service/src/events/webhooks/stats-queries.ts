@@ -21,6 +21,24 @@ export async function countDeliveriesByStatus(
   return new Map(rows.map(({ status, total }) => [status, total]));
 }
 
+/** `part` counts from `since`, each of `partMs`. */
+export async function countDeliveriesByTime(
+  db: Queries,
+  endpointId: string,
+  since: Date,
+  partMs: number,
+): Promise<{ part: number; succeeded: number; failed: number; waiting: number }[]> {
+  const { rows } = await sql<{ part: number; succeeded: number; failed: number; waiting: number }>`
+    select floor(extract(epoch from created_at - ${since}) * 1000 / ${partMs})::integer as part,
+           count(*) filter (where status = 'succeeded') as succeeded,
+           count(*) filter (where status = 'failed') as failed,
+           count(*) filter (where status in ('pending', 'retrying')) as waiting
+      from webhook_deliveries
+     where endpoint_id = ${endpointId} and id >= ${minUuidAt(since)} and created_at >= ${since}
+     group by part`.execute(db);
+  return rows;
+}
+
 export async function readDurationPercentiles(
   db: Queries,
   endpointId: string,

@@ -2,7 +2,7 @@ import { type Execution, type ExecutionDetail, executionTypes } from "@stoa/cont
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
+import { EMPTY_PAGE, mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import { areExpiredLeasesConclusive } from "./leases.ts";
 import {
   type ExecutionRow,
@@ -45,8 +45,6 @@ interface ExecutionQuery extends Paging {
   to?: string | undefined;
 }
 
-const nothing: Page<Execution> = { items: [], total: 0 };
-
 export async function listOwnExecutions(
   ctx: Context,
   caller: Member,
@@ -54,7 +52,7 @@ export async function listOwnExecutions(
 ): Promise<Page<Execution>> {
   const productId = query.productId === undefined ? undefined : toUuid("prod", query.productId);
   const type = executionTypes.find((known) => known === query.type);
-  if (productId === null || (query.type !== undefined && type === undefined)) return nothing;
+  if (productId === null || (query.type !== undefined && type === undefined)) return EMPTY_PAGE;
   const page = await listExecutions(ctx.db, caller.userId, {
     ...query,
     type,

@@ -3,6 +3,7 @@ import { createHmac } from "node:crypto";
 import { after, before, beforeEach, test } from "node:test";
 import { dumpDatabase } from "../../../test/dump.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { notificationsOf } from "../../../test/notifications.ts";
 import { until } from "../../../test/until.ts";
 import {
   type ReceivedRequest,
@@ -145,6 +146,42 @@ test("failed, waiting and canceled runs: send callbacks; a delay sends none", as
       ["execution.canceled", "canceled", null, []],
     ],
   );
+});
+
+test("a run that waits, and the end of a run of a minute: a notification each; a short or canceled run: none", async () => {
+  const owner = await market.createUser();
+  const approval = { id: "ok", type: "approval", timeoutSeconds: 600 };
+  const waiting = await createWorkflow(owner, { steps: [approval] }, { title: "Report" });
+  const id = await startExecution(owner, waiting);
+  await untilStatus(owner, id, "waiting");
+  const [asked, ...others] = await notificationsOf(owner);
+  assert.equal(others.length, 0);
+  assert.deepEqual(
+    [asked!.title, asked!.text, asked!.url],
+    ["A run of Report waits for your approval", "Step: ok.", `/runs/${id}`],
+  );
+  market.clock.forward(60_000);
+  assert.equal((await owner.post(`/v1/ai/executions/${id}/steps/ok/approve`)).status, 200);
+  await untilStatus(owner, id, "completed");
+  const refused = await startExecution(owner, waiting);
+  await untilStatus(owner, refused, "waiting");
+  market.clock.forward(60_000);
+  await owner.post(`/v1/ai/executions/${refused}/steps/ok/reject`);
+  await untilStatus(owner, refused, "failed");
+  const canceled = await startExecution(owner, waiting);
+  await untilStatus(owner, canceled, "waiting");
+  market.clock.forward(60_000);
+  await cancelExecution(owner, canceled);
+  const short = await createWorkflow(owner, { steps: [transformStep("a", "1")] });
+  await executeWorkflow(owner, short);
+  const kinds = (await notificationsOf(owner)).map(({ kind, subject }) => [kind, subject.id]);
+  assert.deepEqual(kinds, [
+    ["execution.waiting", canceled],
+    ["execution.failed", refused],
+    ["execution.waiting", refused],
+    ["execution.completed", id],
+    ["execution.waiting", id],
+  ]);
 });
 
 async function untilPosted(type: string): Promise<void> {

@@ -5,6 +5,7 @@ import { requestCancelByIds } from "../executions/queries.ts";
 import { updateWorkflowExecutionSql, type WorkflowTransition } from "../executions/workflow-executions.ts";
 import type { OpenCall } from "../provider-keys/provider-calls.ts";
 import { sendRunCallback } from "./callbacks.ts";
+import { LONG_RUN_MS, notifyOwner } from "./owner-notifications.ts";
 import type { PendingCalls } from "./pending-calls.ts";
 import type { Progress } from "./progress.ts";
 import type { RunEnd } from "./run-end.ts";
@@ -79,7 +80,7 @@ export class RunWriter {
         : {
             event: { type: before === "queued" ? "execution.started" : `execution.${status}` },
             move: { from: OPEN, to: status },
-            sideWrites: waitingFor.length > 0 ? this.#toCallbackWrite(waitingFor) : null,
+            sideWrites: waitingFor.length > 0 ? this.#toWaitingWrite(waitingFor) : null,
           },
     );
     if (written === "written") this.#row.status = status;
@@ -108,6 +109,9 @@ export class RunWriter {
     const parentError =
       runEnd.status === "canceled" ? { code: "CANCELED", message: "It was canceled." } : error;
     const writeCallback = this.#toCallbackWrite([]);
+    const isLong = ctx.now().getTime() - createdAt.getTime() >= LONG_RUN_MS;
+    const writeEnd =
+      isLong && runEnd.status !== "canceled" ? this.#toEndWrite(runEnd, writeCallback) : writeCallback;
     return {
       event: { type: `execution.${runEnd.status}`, ...(error && { error }) },
       move: {
@@ -123,8 +127,39 @@ export class RunWriter {
             await this.#reportToParent(tx, parentId, { output, error: parentError, usage });
             await writeCallback?.(tx);
           }
-        : writeCallback,
+        : writeEnd,
     };
+  }
+
+  /** Nobody waits at the screen for a long run. */
+  #toEndWrite(
+    runEnd: Exclude<RunEnd, { status: "canceled" }>,
+    writeCallback: Transition["sideWrites"],
+  ): Transition["sideWrites"] {
+    return async (tx) => {
+      await writeCallback?.(tx);
+      const news =
+        runEnd.status === "completed"
+          ? { kind: "execution.completed" as const }
+          : { kind: "execution.failed" as const, code: runEnd.error.code };
+      await notifyOwner(this.#ctx, tx, this.#about(), news);
+    };
+  }
+
+  #toWaitingWrite(waitingFor: string[]): Transition["sideWrites"] {
+    const writeCallback = this.#toCallbackWrite(waitingFor);
+    return async (tx) => {
+      await writeCallback?.(tx);
+      await notifyOwner(this.#ctx, tx, this.#about(), {
+        kind: "execution.waiting",
+        steps: waitingFor,
+        occurrence: String(this.#row.lastSeq),
+      });
+    };
+  }
+
+  #about() {
+    return { ...this.#claimed, productId: this.#row.productId };
   }
 
   async #reportToParent(tx: Tx, parentId: string, result: ChildResult): Promise<void> {

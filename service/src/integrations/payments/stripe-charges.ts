@@ -100,10 +100,14 @@ async function findIntent(access: StripeAccess, orderId: string): Promise<Intent
   return id === null ? null : readIntent(access, id);
 }
 
+/** The page that shows how the payment went. */
+const returnUrlOf = (access: StripeAccess, orderId: string): string =>
+  `${access.returnUrl()}${orderId.startsWith("ord_") ? `/orders/${orderId}` : "/account/plan"}`;
+
 async function confirm(access: StripeAccess, id: string, { orderId, buyer }: ChargeRequest): Promise<Intent> {
   const intent = await readIntent(access, id);
   if (intent.status !== "requires_confirmation") return intent;
-  const presence = buyer === "present" ? { return_url: access.returnUrl() } : { off_session: true };
+  const presence = buyer === "present" ? { return_url: returnUrlOf(access, orderId) } : { off_session: true };
   try {
     const options = idempotencyOptions(orderId, "confirm");
     return await access.stripe.paymentIntents.confirm(id, { ...presence, expand: EXPANDED }, options);

@@ -55,7 +55,7 @@ const clientOf = ({ url }: { url: string }) =>
     webhookSecret,
     apiUrl: url,
     references: memoryReferences(),
-    returnUrl: () => "https://stoa.example/purchases",
+    returnUrl: () => "https://stoa.example",
   });
 
 let orders = 0;
@@ -99,6 +99,8 @@ suite("charge", () => {
     const waiting = await payments.charge(order);
     assert.ok(waiting.state === "requires_action");
     assert.match(waiting.url, /^https:\/\/hooks\.stripe\.example\/3ds/);
+    const back = new URL(waiting.url).searchParams.get("back");
+    assert.equal(back, `https://stoa.example/orders/${order.orderId}`);
     server.approve(waiting.paymentId);
     assert.equal((await payments.findCharge(order.orderId))?.state, "succeeded");
   });

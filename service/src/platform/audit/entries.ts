@@ -1,7 +1,7 @@
 import type { AuditEntry } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { mapPage, type Page, type Paging } from "../db/paging.ts";
+import { EMPTY_PAGE, mapPage, type Page, type Paging } from "../db/paging.ts";
 import { type AuditRow, listAuditRows } from "./queries.ts";
 
 const toEntry = (row: AuditRow): AuditEntry => ({
@@ -28,7 +28,7 @@ const momentOf = (text: string | undefined) => (text === undefined ? undefined :
 
 export async function listAudit(ctx: Context, query: AuditQuery): Promise<Page<AuditEntry>> {
   const actorId = query.actor === undefined ? undefined : toUuid("usr", query.actor);
-  if (actorId === null) return { items: [], total: 0 };
+  if (actorId === null) return EMPTY_PAGE;
   const { page, limit, action, target: targetId } = query;
   const filter = action?.endsWith(".*") ? { noun: action.slice(0, -2) } : { action };
   const span = { from: momentOf(query.from), to: momentOf(query.to) };

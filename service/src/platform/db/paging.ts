@@ -3,6 +3,9 @@ import { type Expression, sql } from "kysely";
 import { firstOf } from "../../core/required.ts";
 import type { Queries } from "./database.ts";
 
+/** What a filter finds that nothing can match. */
+export const EMPTY_PAGE: Page<never> = { items: [], total: 0 };
+
 export interface Page<T> {
   items: T[];
   total: number;
@@ -11,6 +14,8 @@ export interface Page<T> {
   correctedSearch?: string;
   /** Only for the reviews of a product. */
   ratings?: Ratings;
+  /** Only for notifications. */
+  unreadCount?: number;
 }
 
 export interface Paging {

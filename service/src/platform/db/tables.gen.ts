@@ -356,6 +356,24 @@ export interface Listings {
   views: ColumnType<number, bigint | number, bigint | number>;
 }
 
+export interface NotificationPreferences {
+  email: boolean;
+  kind: string;
+  userId: string;
+}
+
+export interface Notifications {
+  actorId: string | null;
+  createdAt: Timestamp;
+  data: Json;
+  id: string;
+  kind: string;
+  occurrence: string;
+  readAt: Timestamp | null;
+  subjectId: string;
+  userId: string;
+}
+
 export interface OauthClients {
   createdAt: Timestamp;
   grantTypes: string[];
@@ -1096,6 +1114,8 @@ export interface DB {
   ledgerTransactions: LedgerTransactions;
   ledgerVerifications: LedgerVerifications;
   listings: Listings;
+  notificationPreferences: NotificationPreferences;
+  notifications: Notifications;
   oauthClients: OauthClients;
   oauthFlows: OauthFlows;
   oauthGrants: OauthGrants;

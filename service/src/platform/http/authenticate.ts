@@ -105,7 +105,7 @@ type RestrictedAccess = Exclude<Access, { who: "public" }>;
 function whyNotAllowed(caller: Caller, access: RestrictedAccess): ApiError | null {
   if (caller.kind === "guest") {
     if (access.who === "visitor") return null;
-    return new ApiError("UNAUTHORIZED", "A visitor may only look around; sign in for this.");
+    return forbidden("account", "A visitor may only look around; sign in for this.");
   }
   switch (access.who) {
     case "visitor":

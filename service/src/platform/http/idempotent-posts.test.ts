@@ -175,6 +175,13 @@ const requests = {
     const { productId, reviewId } = await hasReview();
     return posts(seller, `/products/${productId}/reviews/${reviewId}/report`, { reason: "Spam." });
   },
+  "notifications.read": async () => {
+    const { userId } = await market.createUser();
+    const session = await market.createSession(userId);
+    const key = { name: "A key", permissions: { "products:read": true } };
+    await session.post("/v1/api-keys", key);
+    return posts(session, "/notifications/read", { before: market.clock.now.toISOString() });
+  },
   "products.report": async () =>
     posts(await market.createUser(), `/products/${await createProduct(seller)}/report`, {
       reasonCode: "spam",
@@ -187,6 +194,10 @@ const requests = {
   "purchases.create": async () => {
     const productId = await createProduct(seller);
     return posts(await market.createUser(), "/purchases", { productId });
+  },
+  "purchases.quote": async () => {
+    const productId = await createProduct(seller);
+    return posts(await market.createUser(), "/purchases/quote", { productId });
   },
   "payouts.create": async () => {
     const earner = await market.createUser({ role: "seller" });

@@ -290,6 +290,7 @@ const TAGS: Record<string, string> = {
   "sign-in":
     "Sign in with an emailed link or a password, and sign out. Browsers sign in with GitHub or Google at `/api/auth/github` and `/api/auth/google`, if the operator has configured it",
   "api-keys": "API keys for your programs",
+  notifications: "What happened to your sales, purchases, runs and account, and which of it comes by email",
   "request-logs": "What your programs asked of the API",
   oauth:
     "OAuth clients and their grants. `/.well-known/oauth-authorization-server` describes the OAuth 2.0 server itself",

@@ -22,7 +22,8 @@ export function reportResponse(server: ServerDependencies, request: FastifyReque
     path: endpoint?.hasSecretPath ? (request.routeOptions.url ?? "") : pathOf(request),
     operation,
     status,
-    errorCode,
+    // A response that shows a secret has the error of its repeat rendered beside it.
+    errorCode: status >= 400 ? errorCode : null,
     durationMs: performance.now() - startedAt,
     userAgent: request.headers["user-agent"] ?? null,
   });

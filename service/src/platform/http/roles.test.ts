@@ -114,7 +114,7 @@ function missingFor(
 ): "credential" | { required: string | undefined } | null {
   if (access.who === "public") return null;
   if (testCaller.who === "nobody") return "credential";
-  if (testCaller.who === "guest") return access.who === "visitor" ? null : { required: undefined };
+  if (testCaller.who === "guest") return access.who === "visitor" ? null : { required: "account" };
   if (access.who === "admin") {
     const mayLookIn = testCaller.who === "session" && testCaller.role === "admin";
     if (!mayLookIn) return { required: "view:admin_panel" };
