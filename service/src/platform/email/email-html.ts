@@ -3,31 +3,31 @@ import type { EmailContent } from "./render-email.ts";
 
 /** Inline, because email clients drop stylesheets; the classes are for dark colors only. */
 const STYLE = {
-  page: "margin:0;padding:24px 12px;background:#f4f3ef;color:#1c1b22;font:16px/1.55 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;-webkit-text-size-adjust:100%",
+  page: "margin:0;padding:24px 12px;background:#f5f4ef;color:#17161b;font:16px/1.55 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;-webkit-text-size-adjust:100%",
   preview: "display:none;max-height:0;overflow:hidden;mso-hide:all",
   sheet:
-    "max-width:520px;margin:0 auto;padding:28px;background:#ffffff;border:1px solid #e0deda;border-radius:12px",
-  name: "margin:0 0 20px;font-size:14px;font-weight:600;letter-spacing:0.02em;color:#5a5866",
-  title: "margin:0 0 16px;font-size:22px;line-height:1.3;font-weight:650;color:#1c1b22",
+    "max-width:520px;margin:0 auto;padding:28px;background:#ffffff;border:1px solid #e0ddd5;border-radius:10px",
+  name: "margin:0 0 20px;font-size:14px;font-weight:600;letter-spacing:0.02em;color:#55525d",
+  title: "margin:0 0 16px;font-size:22px;line-height:1.3;font-weight:650;color:#17161b",
   paragraph: "margin:0 0 16px;overflow-wrap:anywhere",
   action: "margin:24px 0",
   button:
-    "display:inline-block;padding:12px 22px;border-radius:8px;background:#4b3fc4;color:#ffffff;font-weight:600;text-decoration:none",
-  small: "margin:0 0 12px;font-size:13px;line-height:1.5;color:#5a5866;overflow-wrap:anywhere",
-  link: "color:#4b3fc4",
-  line: "margin:24px 0 16px;border:0;border-top:1px solid #e0deda",
+    "display:inline-block;padding:12px 22px;border-radius:8px;background:#2637c8;color:#ffffff;font-weight:600;text-decoration:none",
+  small: "margin:0 0 12px;font-size:13px;line-height:1.5;color:#55525d;overflow-wrap:anywhere",
+  link: "color:#2637c8",
+  line: "margin:24px 0 16px;border:0;border-top:1px solid #e0ddd5",
 };
 
 /** Only for clients with dark mode; others show the light colors above. */
 const DARK = `:root{color-scheme:light dark;supported-color-schemes:light dark}
 @media (prefers-color-scheme:dark){
-.page{background:#121116!important;color:#eceaf2!important}
-.sheet{background:#1b1a21!important;border-color:#34323d!important}
-.title{color:#eceaf2!important}
-.name,.small{color:#aaa7b6!important}
-.button{background:#b5adff!important;color:#19143d!important}
-.link{color:#b5adff!important}
-.line{border-color:#34323d!important}
+.page{background:#111115!important;color:#efedf3!important}
+.sheet{background:#19191f!important;border-color:#2e2e37!important}
+.title{color:#efedf3!important}
+.name,.small{color:#aba8b6!important}
+.button{background:#4657e6!important;color:#ffffff!important}
+.link{color:#a6b3ff!important}
+.line{border-color:#2e2e37!important}
 }`;
 
 /** No tables and no images, so that it also works with blocked images, screen readers and phones. */

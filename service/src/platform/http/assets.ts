@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { extname } from "node:path";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ApiError } from "../../core/errors.ts";
@@ -18,7 +19,18 @@ const digestOf = (text: string | Buffer) =>
   createHash("sha256").update(text).digest("base64url").slice(0, 16);
 
 /** Read at the start: the folder has a few kilobytes. */
-const assets: ReadonlyMap<string, StaticContent> = new Map(readdirSync(FOLDER).sort().map(readAsset));
+const assets: ReadonlyMap<string, StaticContent> = new Map([
+  ...readdirSync(FOLDER).sort().map(readAsset),
+  ["inter.woff2", readFont()],
+]);
+
+/** The font of the web client, in Latin letters. */
+function readFont(): StaticContent {
+  const path = createRequire(import.meta.url).resolve(
+    "@fontsource-variable/inter/files/inter-latin-opsz-normal.woff2",
+  );
+  return new StaticContent(readFileSync(path), "font/woff2");
+}
 
 function readAsset(name: string): [string, StaticContent] {
   return [

@@ -12,6 +12,9 @@ export class Html {
   }
 }
 
+/** For text that is HTML already and has no part of foreign origin that was not escaped. */
+export const toHtml = (text: string): Html => new Html(text);
+
 type Value = Html | string | number | null | undefined | false | Value[];
 
 function render(value: Value): string {
@@ -51,12 +54,16 @@ export function sendPage(reply: FastifyReply, page: HtmlPage) {
     .send(document(page).text);
 }
 
-/** Gives a browser without a session the cookie of a guest. */
-function setGuestCookie(reply: FastifyReply): void {
+/** Gives a browser without a session the cookie of a guest. Returns the value of the cookie; empty for a session. */
+export function setGuestCookie(reply: FastifyReply): string {
   const { cookies } = reply.request;
   const { guests } = reply.server;
-  if (cookies[SESSION_COOKIE] !== undefined || guests.identify(cookies[GUEST_COOKIE] ?? "")) return;
-  setCookies(reply, [guests.cookie()]);
+  if (cookies[SESSION_COOKIE] !== undefined) return "";
+  const given = cookies[GUEST_COOKIE] ?? "";
+  if (guests.identify(given)) return given;
+  const cookie = guests.cookie();
+  setCookies(reply, [cookie]);
+  return cookie.value;
 }
 
 const policyOf = ({ frames = false, formAction = [] }: HtmlPage) =>
@@ -64,6 +71,7 @@ const policyOf = ({ frames = false, formAction = [] }: HtmlPage) =>
     "default-src 'none'",
     "style-src 'self'",
     "img-src 'self' data:",
+    "font-src 'self'",
     "script-src 'self'",
     "connect-src 'self'",
     `frame-src ${frames ? "'self'" : "'none'"}`,
@@ -91,6 +99,7 @@ ${main}
 </html>
 `;
 
-const LOGO = new Html(
-  '<svg viewBox="0 0 24 24" width="24" height="24" aria-hidden="true" focusable="false"><path d="M12 2 22 7.5V9H2V7.5Z M4 11h2.5v8H4Z M8.5 11H11v8H8.5Z M13 11h2.5v8H13Z M17.5 11H20v8h-2.5Z M2 20.5h20V22H2Z" fill="currentColor"/></svg>',
+/** The mark stands before the name, which is why it has none of its own. */
+export const LOGO: Html = new Html(
+  '<svg viewBox="0 0 24 24" width="24" height="24" aria-hidden="true" focusable="false"><path d="M2 2.8 22 8.3v2.3L2 7.2Z M2 9.3 6.6 9.92V20.68L2 21.6Z M8.9 10.23 12.3 10.69V19.54L8.9 20.22Z M14.3 10.96 16.8 11.3V18.64L14.3 19.14Z M18.6 11.54 20.4 11.78V17.92L18.6 18.28Z" fill="currentColor"/></svg>',
 );

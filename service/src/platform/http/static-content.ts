@@ -23,9 +23,18 @@ export class StaticContent {
   readonly #digest: string;
   readonly #encoded = new Map<Encoding, Promise<Buffer>>();
 
-  constructor(content: Buffer | string, type: string) {
+  /** `compressed`: made ahead, so that the first request does not wait for it. */
+  constructor(
+    content: Buffer | string,
+    type: string,
+    compressed: { br?: Buffer | undefined; gzip?: Buffer | undefined } = {},
+  ) {
     this.bytes = Buffer.from(content);
     this.type = type;
+    for (const encoding of ["br", "gzip"] as const) {
+      const bytes = compressed[encoding];
+      if (bytes) this.#encoded.set(encoding, Promise.resolve(bytes));
+    }
     this.#digest = createHash("sha256").update(this.bytes).digest("base64url").slice(0, 27);
   }
 

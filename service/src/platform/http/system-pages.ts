@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { type Endpoint, errorCatalogue, errorCodes, errorRemedies } from "@stoa/contract";
+import { type Endpoint, errorCatalogue, errorCodes, errorRemedies, permissions } from "@stoa/contract";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { digestOf, isSameDigest } from "../../core/digest.ts";
 import { ApiError } from "../../core/errors.ts";
@@ -11,7 +11,6 @@ import { addGuides } from "./guides.ts";
 import { isLocalRequest } from "./local-request.ts";
 import { openApiDocument } from "./openapi.ts";
 import type { PrometheusMetrics } from "./prometheus.ts";
-import { setCookies } from "./send-response.ts";
 import { StaticContent, sendStatic } from "./static-content.ts";
 
 export interface SystemPages {
@@ -19,6 +18,8 @@ export interface SystemPages {
   origin(): string;
   /** The prefix of our own headers of webhooks. */
   headerPrefix: string;
+  /** Whether API keys are of the test environment. */
+  hasTestKeys: boolean;
   metrics: PrometheusMetrics;
   metricsToken: string | null;
   /** Empty: the service is ready. */
@@ -49,24 +50,9 @@ export function addSystemPages(app: FastifyInstance, pages: SystemPages): void {
     );
     return sendStatic(request, reply, document);
   });
-  app.get("/", async (request, reply) => {
-    const { ref } = request.query as { ref?: unknown };
-    if (typeof ref === "string" && REFERRAL_CODE.test(ref)) {
-      setCookies(reply, [
-        { name: REFERRAL_COOKIE, value: ref.toUpperCase(), maxAgeSeconds: REFERRAL_SECONDS },
-      ]);
-      reply.header("cache-control", "no-store");
-    }
-    return reply.redirect("/docs");
-  });
-  addReference(app);
+  addReference(app, pages.hasTestKeys);
   addGuides(app);
 }
-
-/** Stores the referral code of the link for the purchases of this browser. */
-export const REFERRAL_COOKIE = "__Host-ref";
-const REFERRAL_SECONDS = 30 * 86_400;
-const REFERRAL_CODE = /^[A-Za-z0-9]{1,32}$/;
 
 /** Metrics need a local request or the token. */
 function mustBeOperator(request: FastifyRequest, { metricsToken, origin }: SystemPages): void {
@@ -79,12 +65,15 @@ function mustBeOperator(request: FastifyRequest, { metricsToken, origin }: Syste
 const STYLE = new URL("./docs.css", import.meta.url);
 const SCRIPT = new URL("./docs.js", import.meta.url);
 
+/** docs.js fills in a key of the account that is signed in. */
+const TEST_KEY = `<p class="test-key" id="test-key" data-permissions="${permissions.join(" ")}"><button type="button">Fill in a test key for one hour</button> <output></output></p>`;
+
 /** The reference loads nothing from other origins. */
-function addReference(app: FastifyInstance): void {
+function addReference(app: FastifyInstance, hasTestKeys: boolean): void {
   const dist = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
   const reference = docsPage(
     "API reference",
-    '<div id="reference"></div>\n<script src="/docs/swagger-ui.js"></script>\n<script src="/docs/docs.js"></script>',
+    `${hasTestKeys ? TEST_KEY : ""}<div id="reference"></div>\n<script src="/docs/swagger-ui.js"></script>\n<script src="/docs/docs.js"></script>`,
     ["/docs/swagger-ui.css", "/docs/docs.css"],
   );
   addDocsPage(app, "/docs", reference);

@@ -1,0 +1,145 @@
+import { randomBytes } from "node:crypto";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import { negotiate } from "@fastify/accept-negotiator";
+import { MEMBER_REQUESTS } from "@stoa/web/first-requests";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Context } from "../../core/context.ts";
+import { type Html, html, LOGO, toHtml } from "../../platform/http/html.ts";
+import type { PageFiles } from "../builds/web-build.ts";
+import {
+  type FirstResponse,
+  type FirstResponses,
+  fetchFirstResponses,
+  findRefusal,
+} from "./first-responses.ts";
+
+/** What a page shows before, or without, the scripts of the client. */
+export interface ClientPage {
+  status?: number;
+  title: string;
+  description?: string;
+  /** Its address is a secret: no cache may keep it, and no search engine may list it. */
+  isSecret?: boolean;
+  /** More elements of the head: canonical address, Open Graph, JSON-LD. */
+  head?: Html;
+  /** The content in plain HTML. */
+  main?: Html;
+}
+
+interface ClientPageOptions {
+  /** Requests whose responses the page carries. */
+  requests?: string[];
+  /** The module of the page in the client, such as `src/pages/market/home.tsx`, so that it loads with the first scripts. */
+  module?: string;
+  describe(responses: FirstResponses["responses"], isSignedIn: boolean): ClientPage | Redirect;
+}
+
+interface Redirect {
+  redirect: string;
+  isPermanent?: boolean;
+}
+
+const gzipText = promisify<string, Buffer>(gzip);
+
+const acceptsGzip = ({ headers }: FastifyRequest): boolean =>
+  typeof headers["accept-encoding"] === "string" &&
+  negotiate(headers["accept-encoding"], ["gzip"]) === "gzip";
+
+/** Sends a page of the web client: its content in HTML, the responses that its first view needs, and its scripts. */
+export async function sendClientPage(
+  ctx: Context,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { requests = [], module, describe }: ClientPageOptions,
+): Promise<FastifyReply> {
+  const first = await fetchFirstResponses(ctx, request, reply, requests, MEMBER_REQUESTS);
+  const refusal = findRefusal(first, requests);
+  if (refusal?.retryAfter !== undefined) reply.header("retry-after", refusal.retryAfter);
+  const page = refusal ? refusedPage(refusal) : describe(first.responses, first.isSignedIn);
+  // A title or handle may change back: a browser that kept both redirects would go in circles.
+  reply.header("cache-control", "private, no-cache");
+  if ("redirect" in page) return reply.redirect(page.redirect, page.isPermanent ? 301 : 302);
+  const nonce = randomBytes(16).toString("base64url");
+  const files = ctx.webBuilds.current?.filesOf(module) ?? null;
+  const { text } = documentOf(page, nonce, files, { environment: ctx.config.environment, ...first });
+  reply
+    .code(page.status ?? 200)
+    .headers({
+      "content-security-policy": policyOf(nonce),
+      // After the sign-out, the browser's way back must show no page of the account.
+      ...((page.isSecret || first.isSignedIn) && { "cache-control": "no-store" }),
+      ...(page.isSecret && { "x-robots-tag": "noindex" }),
+    })
+    .type("text/html; charset=utf-8");
+  // The length of a compressed page could tell what stands in it beside a text of the address: https://www.breachattack.com
+  if (first.isSignedIn || page.isSecret || !acceptsGzip(request)) return reply.send(text);
+  return reply.headers({ "content-encoding": "gzip", vary: "accept-encoding" }).send(await gzipText(text));
+}
+
+/** The status tells search engines to come again. The client shows the error in its place. */
+const refusedPage = ({ status, body }: FirstResponse): ClientPage => ({
+  status,
+  title: "This page did not load",
+  main: html`<main class="page" id="content"><h1 class="title">This page did not load</h1><p>${body.error.message}</p></main>`,
+});
+
+/** Mantine makes style elements, which need the nonce. Images of products may be sent by the file storage. */
+const policyOf = (nonce: string): string =>
+  [
+    "default-src 'none'",
+    `script-src 'self' 'nonce-${nonce}'`,
+    `style-src 'self' 'nonce-${nonce}'`,
+    "img-src 'self' data: blob:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join("; ");
+
+/** Before the first paint, so that a chosen scheme does not flash. */
+const COLOR_SCHEME = toHtml(
+  'try{const s=localStorage.getItem("mantine-color-scheme-value");if(s==="light"||s==="dark")document.documentElement.dataset.mantineColorScheme=s}catch{}',
+);
+
+const documentOf = (
+  { title, description, head, main }: ClientPage,
+  nonce: string,
+  files: PageFiles | null,
+  data: object,
+): Html => html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} – Stoa</title>
+${description !== undefined && html`<meta name="description" content="${description}">`}
+<link rel="icon" type="image/svg+xml" href="/assets/stoa.svg">
+<script nonce="${nonce}">${COLOR_SCHEME}</script>
+${files ? loading(files, nonce) : html`<meta http-equiv="refresh" content="2">`}
+${head}
+</head>
+<body>
+<div id="root">
+<header class="top"><a class="brand" href="/">${LOGO}Stoa</a></header>
+${files === null && html`<p class="strip warning" role="status">The web client is being built. This page reloads by itself.</p>`}
+${main ?? html`<main class="page" id="content"></main>`}
+</div>
+<script type="application/json" id="initial-data">${scriptData(data)}</script>
+<noscript><p class="strip">This page works with scripts. The <a href="/docs">API</a> does without.</p></noscript>
+</body>
+</html>
+`;
+
+const loading = ({ script, modules, styles, font }: PageFiles, nonce: string): Html =>
+  html`${
+    font !== undefined &&
+    html`<link rel="preload" as="font" type="font/woff2" href="/client/${font}" crossorigin>\n`
+  }${styles.map((name) => html`<link rel="stylesheet" href="/client/${name}">\n`)}${modules.map(
+    (name) => html`<link rel="modulepreload" href="/client/${name}">\n`,
+  )}<script type="module" src="/client/${script}" nonce="${nonce}"></script>`;
+
+/** JSON inside a script element: `<` would let a text end the element. */
+export const scriptData = (data: object): Html => toHtml(JSON.stringify(data).replaceAll("<", "\\u003c"));

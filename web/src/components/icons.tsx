@@ -1,0 +1,118 @@
+import {
+  IconActivity,
+  IconAlertCircle,
+  IconApps,
+  IconArrowUp,
+  IconBell,
+  IconBook2,
+  IconBuildingBank,
+  IconCheck,
+  IconChevronRight,
+  IconCircleCheck,
+  IconCircleDashed,
+  IconClock,
+  IconCloud,
+  IconCode,
+  IconColumns2,
+  IconCopy,
+  IconCreditCard,
+  IconDots,
+  IconDownload,
+  IconExternalLink,
+  IconFlag,
+  IconFlask,
+  IconGauge,
+  IconHandStop,
+  IconHeart,
+  IconHeartFilled,
+  IconHourglass,
+  IconKey,
+  IconLink,
+  IconListDetails,
+  IconLoader2,
+  IconMessage2,
+  IconPackage,
+  IconPlayerPause,
+  IconPlayerPlay,
+  IconPlayerSkipForward,
+  IconPlayerStop,
+  IconPlayerTrackNext,
+  IconPlus,
+  IconReceipt,
+  IconRefresh,
+  IconSearch,
+  IconSend,
+  IconShare2,
+  IconShieldLock,
+  IconSignature,
+  IconSitemap,
+  IconStack2,
+  IconStarFilled,
+  IconTransform,
+  IconUser,
+  IconUserCheck,
+  IconWebhook,
+  IconX,
+} from "@tabler/icons-react";
+
+/** The icons of the design, in its stroke. 16 px beside text, `size={20}` alone. */
+const drawn = (Icon: typeof IconSearch) =>
+  function DrawnIcon({ size = 16, className = "" }: { size?: number; className?: string }) {
+    return <Icon size={size} stroke={1.75} aria-hidden="true" className={className} />;
+  };
+
+export const AlertIcon = drawn(IconAlertCircle);
+export const ApprovalIcon = drawn(IconUserCheck);
+export const AppsIcon = drawn(IconApps);
+export const ArrowUpIcon = drawn(IconArrowUp);
+export const BankIcon = drawn(IconBuildingBank);
+export const BellIcon = drawn(IconBell);
+export const BookIcon = drawn(IconBook2);
+export const CardIcon = drawn(IconCreditCard);
+export const CheckIcon = drawn(IconCheck);
+export const ChevronIcon = drawn(IconChevronRight);
+export const ClockIcon = drawn(IconClock);
+export const CloseIcon = drawn(IconX);
+export const CloudIcon = drawn(IconCloud);
+export const CodeIcon = drawn(IconCode);
+export const ColumnsIcon = drawn(IconColumns2);
+export const CopyIcon = drawn(IconCopy);
+export const DelayIcon = drawn(IconHourglass);
+export const DoneIcon = drawn(IconCircleCheck);
+export const DownloadIcon = drawn(IconDownload);
+export const EventsIcon = drawn(IconActivity);
+export const FlagIcon = drawn(IconFlag);
+export const FlaskIcon = drawn(IconFlask);
+export const GaugeIcon = drawn(IconGauge);
+export const HandIcon = drawn(IconHandStop);
+export const HeartFilledIcon = drawn(IconHeartFilled);
+export const HeartIcon = drawn(IconHeart);
+export const KeyIcon = drawn(IconKey);
+export const LinkIcon = drawn(IconLink);
+export const LogIcon = drawn(IconListDetails);
+export const MapIcon = drawn(IconStack2);
+export const MoreIcon = drawn(IconDots);
+export const OpenIcon = drawn(IconExternalLink);
+export const PackageIcon = drawn(IconPackage);
+export const PauseIcon = drawn(IconPlayerPause);
+export const PlayIcon = drawn(IconPlayerPlay);
+export const PlusIcon = drawn(IconPlus);
+export const PromptIcon = drawn(IconMessage2);
+export const ReceiptIcon = drawn(IconReceipt);
+export const RefreshIcon = drawn(IconRefresh);
+export const ResumeIcon = drawn(IconPlayerTrackNext);
+export const RotateIcon = drawn(IconRefresh);
+export const RunningIcon = drawn(IconLoader2);
+export const SearchIcon = drawn(IconSearch);
+export const SendIcon = drawn(IconSend);
+export const ShareIcon = drawn(IconShare2);
+export const ShieldIcon = drawn(IconShieldLock);
+export const SignatureIcon = drawn(IconSignature);
+export const SkipIcon = drawn(IconPlayerSkipForward);
+export const StarIcon = drawn(IconStarFilled);
+export const StopIcon = drawn(IconPlayerStop);
+export const TransformIcon = drawn(IconTransform);
+export const UserIcon = drawn(IconUser);
+export const WaitingIcon = drawn(IconCircleDashed);
+export const WebhookIcon = drawn(IconWebhook);
+export const WorkflowIcon = drawn(IconSitemap);

@@ -1,0 +1,49 @@
+import { useNavigate } from "@tanstack/react-router";
+import { lazy, useEffect, useState } from "react";
+import { PLACES } from "../../lib/places.ts";
+import { Part } from "../part.tsx";
+
+const Palette = lazy(() => import("./palette.tsx"));
+const ShortcutList = lazy(() => import("./shortcut-list.tsx"));
+
+const SEQUENCE_MS = 1_500;
+
+/** The keys that work on every page, and what they open. Letters never work inside fields. */
+export function Shortcuts() {
+  const [open, setOpen] = useState<"palette" | "list" | null>(null);
+  const navigate = useNavigate();
+  useEffect(() => {
+    let startedAt = 0;
+    const onKey = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        setOpen("palette");
+        return;
+      }
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || isDialogOpen()) return;
+      const place = Date.now() - startedAt < SEQUENCE_MS ? PLACES[event.key] : undefined;
+      startedAt = event.key === "g" ? Date.now() : 0;
+      if (place) void navigate({ to: place.to });
+      else if (event.key === "?") setOpen("list");
+      else if (event.key === "/") {
+        event.preventDefault();
+        document.querySelector<HTMLInputElement>(".find input")?.focus();
+      }
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [navigate]);
+  const close = () => setOpen(null);
+  return (
+    <Part>
+      {open === "palette" && <Palette onClose={close} />}
+      {open === "list" && <ShortcutList onClose={close} />}
+    </Part>
+  );
+}
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement &&
+  (target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName));
+
+const isDialogOpen = (): boolean => document.querySelector("dialog[open], [role=menu]") !== null;

@@ -1,0 +1,11 @@
+import { useEffect, useState } from "react";
+
+/** The value after it has not changed for a while. */
+export function useDebounced<T>(value: T, ms: number): T {
+  const [settled, settle] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => settle(value), ms);
+    return () => clearTimeout(timer);
+  }, [value, ms]);
+  return settled;
+}
