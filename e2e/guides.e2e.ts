@@ -70,6 +70,11 @@ test("guide authentication: its shell blocks give the described results", async 
   assert.equal(signedIn.data.email, "grace@example.net");
   const [products] = after("Create an API key").map((text) => JSON.parse(text));
   assert.equal(products.data.length, 1);
+  const [notifications] = after("Notifications").map((text) => JSON.parse(text));
+  assert.deepEqual(
+    [notifications.data.map(({ title }: { title: string }) => title), notifications.meta.unreadCount],
+    [["The API key laptop was created"], 1],
+  );
   const [purchases] = after("Use OAuth for another program").map((text) => JSON.parse(text));
   assert.deepEqual([purchases.success, purchases.data], [true, []]);
   const [limits] = after("Rate limits");
@@ -81,6 +86,7 @@ test("guide authentication: its shell blocks give the described results", async 
       "Authentication",
       "Sign in by email",
       "Create an API key",
+      "Notifications",
       "Use OAuth for another program",
       "Rate limits",
     ],
@@ -287,10 +293,12 @@ test("guide files: its shell blocks give the described results", async () => {
 
 test("guide payments: its shell blocks give the described results", async () => {
   const blocks = await keyedBlocksOf("payments.md");
-  const [, bought, methods, confirmed, chosenPlan, changedPlan, ...others] = await run(blocks);
+  const [, bought, quoted, methods, confirmed, chosenPlan, changedPlan, ...others] = await run(blocks);
   const [declined, paid] = answersIn(bought!);
   assert.equal(declined.error.details.declineCode, "card_declined");
   assert.equal(paid.data.status, "completed");
+  const [quote] = answersIn(quoted!);
+  assert.equal(quote.data.lines.total, quote.data.expectedPrice);
   const [chosen, removed] = answersIn(methods!);
   assert.deepEqual([chosen.data.isDefault, removed.data], [true, { id: chosen.data.id, deleted: true }]);
   assert.equal(answersIn(confirmed!)[0]!.data.status, "completed");

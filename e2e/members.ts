@@ -1,0 +1,32 @@
+import type { Client, Market } from "@stoa/service/test/market.ts";
+import type { Browser, BrowserContext } from "playwright-core";
+import { type Look, openContext } from "./browser.ts";
+import { openWebPage, signIn, type WebPage } from "./web.ts";
+
+const TIMEOUT_MS = 30_000;
+/** A name that is long, reads from right to left and has markup in it. */
+export const HOSTILE = `<img src=x onerror=alert(1)> 👩‍👩‍👧 עברית ${"long".repeat(12)}`;
+
+export interface Member {
+  session: Client;
+  context: BrowserContext;
+}
+
+/** A browser in which a new user is signed in, or the one of the session. */
+export async function openMember(
+  market: Market,
+  browser: Browser,
+  { look = {}, name = "Ada", session: given }: { look?: Look; name?: string; session?: Client } = {},
+): Promise<Member> {
+  const session = given ?? (await market.createSession((await market.createUser({ name })).userId));
+  const context = await openContext(browser, look);
+  context.setDefaultTimeout(TIMEOUT_MS);
+  await signIn(context, market.origin, session);
+  return { session, context };
+}
+
+export async function openAt(context: BrowserContext, { origin }: Market, path: string): Promise<WebPage> {
+  const watched = await openWebPage(context, origin);
+  await watched.page.goto(origin + path);
+  return watched;
+}
