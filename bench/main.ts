@@ -12,6 +12,7 @@ import { measureExpressions } from "./scenarios/expressions.ts";
 import { measureLedger } from "./scenarios/ledger.ts";
 import { measureLimits } from "./scenarios/limits.ts";
 import { measureList } from "./scenarios/list.ts";
+import { measurePages } from "./scenarios/pages.ts";
 import { measurePurchases } from "./scenarios/purchases.ts";
 import { measureSdkTypes } from "./scenarios/sdk-types.ts";
 import { measureSize } from "./scenarios/size.ts";
@@ -37,6 +38,7 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   webhooks: measureWebhooks,
   workflows: measureWorkflows,
   "webhook-lists": measureWebhookLists,
+  pages: measurePages,
   "sdk-types": measureSdkTypes,
   "command-line": measureCommandLine,
 };

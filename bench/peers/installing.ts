@@ -26,9 +26,13 @@ export async function versionOf(peer: string, dependency: string): Promise<strin
 }
 
 /** Copies the peer's files into a folder outside of our workspace and installs their pinned packages, unless they are there. */
-export async function install(peer: string, folder: string): Promise<void> {
+export const install = (peer: string, folder: string): Promise<void> =>
+  installFrom(new URL(`./${peer}/`, import.meta.url), folder);
+
+/** The same for any folder of files with a package.json. */
+export async function installFrom(source: URL, folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
-  await cp(fileURLToPath(new URL(`./${peer}/`, import.meta.url)), folder, { recursive: true });
+  await cp(fileURLToPath(source), folder, { recursive: true });
   const wanted = await readFile(join(folder, "package.json"), "utf8");
   const have = await readFile(join(folder, INSTALLED), "utf8").catch(() => null);
   if (have === wanted) return;
