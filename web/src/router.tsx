@@ -3,12 +3,21 @@ import { queryClient } from "./api.ts";
 import { PageError } from "./components/page-error.tsx";
 import { PageSkeleton } from "./components/skeleton.tsx";
 import { accountRoutes, notificationsRoute } from "./routes/account.tsx";
+import { adminShellRoute } from "./routes/admin-shell.ts";
+import { analyticsRoutes } from "./routes/analytics.tsx";
 import { apiAccessRoutes, settingsRoute } from "./routes/api-access.tsx";
 import { buyingRoutes } from "./routes/buying.tsx";
 import { marketRoutes } from "./routes/market.tsx";
+import { moderationRoutes } from "./routes/moderation.tsx";
+import { operationRoutes } from "./routes/operation.tsx";
+import { productEditorRoutes } from "./routes/product-editor.tsx";
 import { rootRoute } from "./routes/root.tsx";
 import { runningRoutes } from "./routes/running.tsx";
+import { sellingRoutes } from "./routes/selling.tsx";
+import { studioRoutes } from "./routes/studio.tsx";
+import { studioShellRoute } from "./routes/studio-shell.ts";
 import { webhookRoutes } from "./routes/webhooks.tsx";
+import { workflowEditorRoutes } from "./routes/workflow-editor.tsx";
 
 // The router's own forms are JSON: a search for 123 would be written as ?q="123", and 1e3 in an address read as 1000.
 const parseSearch = (text: string): Record<string, string> => Object.fromEntries(new URLSearchParams(text));
@@ -30,6 +39,10 @@ export const router = createRouter({
     apiAccessRoutes,
     settingsRoute,
     webhookRoutes,
+    studioShellRoute.addChildren([...studioRoutes, ...sellingRoutes, ...analyticsRoutes]),
+    ...productEditorRoutes,
+    ...workflowEditorRoutes,
+    adminShellRoute.addChildren([...moderationRoutes, ...operationRoutes]),
   ]),
   context: { queryClient },
   parseSearch,

@@ -24,6 +24,10 @@ export const sessionStateQuery = queryOptions({
 
 export const useAccount = (): Account | null => useQuery(accountQuery).data ?? null;
 
+/** Whether the account may open the pages of administrators. They also need a session with two factors. */
+export const isAdmin = (account: Account | null): boolean =>
+  account?.permissions.includes("view:admin_panel") ?? false;
+
 /** The page for signing in, which leads back to here. */
 export const signInUrl = (returnTo = location.pathname + location.search): string =>
   `/auth/sign-in?returnTo=${encodeURIComponent(returnTo)}`;

@@ -1,11 +1,16 @@
 import {
   IconActivity,
   IconAlertCircle,
+  IconAlertTriangle,
   IconApps,
+  IconArchive,
+  IconArrowBackUp,
+  IconArrowForwardUp,
   IconArrowUp,
   IconBell,
   IconBook2,
   IconBuildingBank,
+  IconChartBar,
   IconCheck,
   IconChevronRight,
   IconCircleCheck,
@@ -16,22 +21,32 @@ import {
   IconColumns2,
   IconCopy,
   IconCreditCard,
+  IconDatabase,
+  IconDiscount,
   IconDots,
   IconDownload,
   IconExternalLink,
+  IconEye,
   IconFlag,
   IconFlask,
   IconGauge,
+  IconGavel,
   IconHandStop,
   IconHeart,
+  IconHeartbeat,
   IconHeartFilled,
+  IconHistory,
+  IconHome,
   IconHourglass,
   IconKey,
   IconLink,
   IconListDetails,
   IconLoader2,
+  IconMail,
   IconMessage2,
   IconPackage,
+  IconPencil,
+  IconPhoto,
   IconPlayerPause,
   IconPlayerPlay,
   IconPlayerSkipForward,
@@ -42,15 +57,22 @@ import {
   IconRefresh,
   IconSearch,
   IconSend,
+  IconSettings,
   IconShare2,
   IconShieldLock,
   IconSignature,
   IconSitemap,
   IconStack2,
+  IconStackPush,
+  IconStar,
   IconStarFilled,
   IconTransform,
+  IconTrash,
+  IconUpload,
   IconUser,
   IconUserCheck,
+  IconUsers,
+  IconWallet,
   IconWebhook,
   IconX,
 } from "@tabler/icons-react";
@@ -64,11 +86,13 @@ const drawn = (Icon: typeof IconSearch) =>
 export const AlertIcon = drawn(IconAlertCircle);
 export const ApprovalIcon = drawn(IconUserCheck);
 export const AppsIcon = drawn(IconApps);
+export const ArchiveIcon = drawn(IconArchive);
 export const ArrowUpIcon = drawn(IconArrowUp);
 export const BankIcon = drawn(IconBuildingBank);
 export const BellIcon = drawn(IconBell);
 export const BookIcon = drawn(IconBook2);
 export const CardIcon = drawn(IconCreditCard);
+export const ChartIcon = drawn(IconChartBar);
 export const CheckIcon = drawn(IconCheck);
 export const ChevronIcon = drawn(IconChevronRight);
 export const ClockIcon = drawn(IconClock);
@@ -77,19 +101,28 @@ export const CloudIcon = drawn(IconCloud);
 export const CodeIcon = drawn(IconCode);
 export const ColumnsIcon = drawn(IconColumns2);
 export const CopyIcon = drawn(IconCopy);
+export const DatabaseIcon = drawn(IconDatabase);
 export const DelayIcon = drawn(IconHourglass);
+export const DiscountIcon = drawn(IconDiscount);
+export const DisputeIcon = drawn(IconGavel);
 export const DoneIcon = drawn(IconCircleCheck);
 export const DownloadIcon = drawn(IconDownload);
+export const EditIcon = drawn(IconPencil);
 export const EventsIcon = drawn(IconActivity);
+export const EyeIcon = drawn(IconEye);
 export const FlagIcon = drawn(IconFlag);
 export const FlaskIcon = drawn(IconFlask);
 export const GaugeIcon = drawn(IconGauge);
 export const HandIcon = drawn(IconHandStop);
 export const HeartFilledIcon = drawn(IconHeartFilled);
 export const HeartIcon = drawn(IconHeart);
+export const HistoryIcon = drawn(IconHistory);
+export const HomeIcon = drawn(IconHome);
+export const ImageIcon = drawn(IconPhoto);
 export const KeyIcon = drawn(IconKey);
 export const LinkIcon = drawn(IconLink);
 export const LogIcon = drawn(IconListDetails);
+export const MailIcon = drawn(IconMail);
 export const MapIcon = drawn(IconStack2);
 export const MoreIcon = drawn(IconDots);
 export const OpenIcon = drawn(IconExternalLink);
@@ -98,13 +131,18 @@ export const PauseIcon = drawn(IconPlayerPause);
 export const PlayIcon = drawn(IconPlayerPlay);
 export const PlusIcon = drawn(IconPlus);
 export const PromptIcon = drawn(IconMessage2);
+export const PulseIcon = drawn(IconHeartbeat);
+export const QueueIcon = drawn(IconStackPush);
 export const ReceiptIcon = drawn(IconReceipt);
+export const RedoIcon = drawn(IconArrowForwardUp);
 export const RefreshIcon = drawn(IconRefresh);
 export const ResumeIcon = drawn(IconPlayerTrackNext);
+export const ReviewIcon = drawn(IconStar);
 export const RotateIcon = drawn(IconRefresh);
 export const RunningIcon = drawn(IconLoader2);
 export const SearchIcon = drawn(IconSearch);
 export const SendIcon = drawn(IconSend);
+export const SettingsIcon = drawn(IconSettings);
 export const ShareIcon = drawn(IconShare2);
 export const ShieldIcon = drawn(IconShieldLock);
 export const SignatureIcon = drawn(IconSignature);
@@ -112,7 +150,13 @@ export const SkipIcon = drawn(IconPlayerSkipForward);
 export const StarIcon = drawn(IconStarFilled);
 export const StopIcon = drawn(IconPlayerStop);
 export const TransformIcon = drawn(IconTransform);
+export const TrashIcon = drawn(IconTrash);
+export const UndoIcon = drawn(IconArrowBackUp);
+export const UploadIcon = drawn(IconUpload);
 export const UserIcon = drawn(IconUser);
+export const UsersIcon = drawn(IconUsers);
 export const WaitingIcon = drawn(IconCircleDashed);
+export const WalletIcon = drawn(IconWallet);
+export const WarningIcon = drawn(IconAlertTriangle);
 export const WebhookIcon = drawn(IconWebhook);
 export const WorkflowIcon = drawn(IconSitemap);

@@ -11,6 +11,7 @@ export const MEMBER_PAGES: Record<string, string> = {
   "/account/referral": "src/pages/account/referral.tsx",
   "/account/data": "src/pages/account/data.tsx",
   "/notifications": "src/pages/account/notifications.tsx",
+  "/studio": "src/pages/studio/overview.tsx",
   "/settings": "src/pages/api-access/api-keys.tsx",
   "/settings/api": "src/pages/api-access/api-keys.tsx",
   "/settings/oauth-apps": "src/pages/api-access/oauth-apps.tsx",

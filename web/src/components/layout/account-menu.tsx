@@ -9,6 +9,7 @@ const PAGES: { to: string; label: string }[] = [
   { to: "/library", label: "Library" },
   { to: "/wishlist", label: "Wishlist" },
   { to: "/orders", label: "Orders and receipts" },
+  { to: "/studio", label: "Studio" },
   { to: "/settings", label: "Developers" },
   { to: "/account", label: "Account" },
 ];

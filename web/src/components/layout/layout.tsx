@@ -4,7 +4,7 @@ import { type FormEvent, lazy, useEffect, useRef, useState } from "react";
 import { initialData } from "../../initial-data.ts";
 import { formatCount } from "../../lib/format.ts";
 import { unreadQuery } from "../../queries/notifications.ts";
-import { signInUrl, useAccount } from "../../session.ts";
+import { isAdmin, signInUrl, useAccount } from "../../session.ts";
 import { Avatar } from "../avatar.tsx";
 import { BellIcon, FlaskIcon, SearchIcon } from "../icons.tsx";
 import { Part } from "../part.tsx";
@@ -42,11 +42,15 @@ const AREAS: PageLink[] = [{ to: "/search", label: "Market" }];
 const NOTIFICATIONS: PageLink = { to: "/notifications", label: "Notifications" };
 const MEMBER_AREAS: PageLink[] = [
   { to: "/library", label: "Library" },
+  { to: "/studio", label: "Studio" },
   { to: "/settings", label: "Developers" },
 ];
 
+const ADMIN_AREA: PageLink = { to: "/admin", label: "Administration" };
+
 function Header() {
   const account = useAccount();
+  const areas = [...AREAS, ...(account ? MEMBER_AREAS : []), ...(isAdmin(account) ? [ADMIN_AREA] : [])];
   return (
     <header className="top">
       <Link to="/" className="brand">
@@ -54,7 +58,7 @@ function Header() {
         Stoa
       </Link>
       <nav className="areas" aria-label="Areas">
-        {(account ? [...AREAS, ...MEMBER_AREAS] : AREAS).map(({ to, label }) => (
+        {areas.map(({ to, label }) => (
           <Link key={to} to={to} activeProps={{ className: "on" }}>
             {label}
           </Link>

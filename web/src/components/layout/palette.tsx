@@ -5,9 +5,9 @@ import { type KeyboardEvent, useDeferredValue, useId, useState } from "react";
 import { formatMoney } from "../../lib/format.ts";
 import { productPath } from "../../lib/slug.ts";
 import { suggestionsQuery } from "../../queries/market.ts";
-import { useAccount } from "../../session.ts";
+import { isAdmin, useAccount } from "../../session.ts";
 import { Dialog } from "../dialog.tsx";
-import { DEVELOPER_PAGES, MEMBER_PAGES } from "./shell.tsx";
+import { ADMIN_PAGES, DEVELOPER_PAGES, MEMBER_PAGES, STUDIO_PAGES } from "./shell.tsx";
 
 interface Entry {
   /** The path that it leads to. */
@@ -28,7 +28,9 @@ const MEMBER_ENTRIES: Entry[] = [
   { to: "/runs", label: "Runs", note: "Page" },
   ...MEMBER_PAGES.map(({ to, label }) => ({ to, label, note: "Account" })),
   ...DEVELOPER_PAGES.map(({ to, label }) => ({ to, label, note: "Developers" })),
+  ...STUDIO_PAGES.map(({ to, label }) => ({ to, label, note: "Studio" })),
 ];
+const ADMIN_ENTRIES: Entry[] = ADMIN_PAGES.map(({ to, label }) => ({ to, label, note: "Administration" }));
 
 /** Where a pasted id leads. */
 const ID_PAGES: [RegExp, (id: string) => Entry][] = [
@@ -117,7 +119,11 @@ function useEntries(text: string): Entry[] {
     placeholderData: keepPreviousData,
   });
   for (const [pattern, toEntry] of ID_PAGES) if (pattern.test(text)) return [toEntry(text)];
-  const pages = account === null ? PUBLIC_ENTRIES : [...PUBLIC_ENTRIES, ...MEMBER_ENTRIES];
+  const pages = [
+    ...PUBLIC_ENTRIES,
+    ...(account === null ? [] : MEMBER_ENTRIES),
+    ...(isAdmin(account) ? ADMIN_ENTRIES : []),
+  ];
   const matching = pages.filter(({ label }) => label.toLowerCase().includes(text.toLowerCase()));
   const products = text.length > 1 ? (data?.data ?? []) : [];
   return [

@@ -2,20 +2,38 @@ import { Link, Outlet, useLocation } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useRef } from "react";
 import {
   AppsIcon,
+  ArchiveIcon,
+  BankIcon,
   BellIcon,
   BookIcon,
   CardIcon,
+  ChartIcon,
   CloudIcon,
+  DiscountIcon,
+  DisputeIcon,
   DownloadIcon,
   EventsIcon,
   GaugeIcon,
+  HistoryIcon,
+  HomeIcon,
   KeyIcon,
   LinkIcon,
   LogIcon,
+  MailIcon,
+  PackageIcon,
+  PlayIcon,
+  PulseIcon,
+  QueueIcon,
+  ReceiptIcon,
+  ReviewIcon,
+  SettingsIcon,
   ShareIcon,
   ShieldIcon,
   SignatureIcon,
+  UndoIcon,
   UserIcon,
+  UsersIcon,
+  WalletIcon,
   WebhookIcon,
 } from "../icons.tsx";
 
@@ -71,8 +89,71 @@ const DEVELOPERS: ShellSection[] = [
   },
 ];
 
+const STUDIO: ShellSection[] = [
+  {
+    label: "Studio",
+    pages: [
+      { to: "/studio", label: "Overview", icon: <HomeIcon />, isExact: true },
+      { to: "/studio/products", label: "Products", icon: <PackageIcon /> },
+      { to: "/studio/analytics", label: "Analytics", icon: <ChartIcon /> },
+      { to: "/studio/runs", label: "Runs", icon: <PlayIcon /> },
+    ],
+  },
+  {
+    label: "Selling",
+    pages: [
+      { to: "/studio/sales", label: "Sales", icon: <ReceiptIcon /> },
+      { to: "/studio/refunds", label: "Refunds", icon: <UndoIcon /> },
+      { to: "/studio/reviews", label: "Reviews", icon: <ReviewIcon /> },
+      { to: "/studio/discounts", label: "Discount codes", icon: <DiscountIcon /> },
+      { to: "/studio/payouts", label: "Payouts", icon: <WalletIcon /> },
+    ],
+  },
+];
+
+const ADMINISTRATION: ShellSection[] = [
+  {
+    label: "Moderation",
+    pages: [
+      { to: "/admin", label: "Overview", icon: <HomeIcon />, isExact: true },
+      { to: "/admin/moderation", label: "Products", icon: <PackageIcon /> },
+      { to: "/admin/reviews", label: "Reviews", icon: <ReviewIcon /> },
+    ],
+  },
+  {
+    label: "Accounts",
+    pages: [
+      { to: "/admin/users", label: "Users", icon: <UsersIcon /> },
+      { to: "/admin/oauth-clients", label: "OAuth clients", icon: <AppsIcon /> },
+      { to: "/admin/audit", label: "Audit log", icon: <HistoryIcon /> },
+    ],
+  },
+  {
+    label: "Money",
+    pages: [
+      { to: "/admin/orders", label: "Orders", icon: <ReceiptIcon /> },
+      { to: "/admin/refunds", label: "Refunds", icon: <UndoIcon /> },
+      { to: "/admin/disputes", label: "Disputes", icon: <DisputeIcon /> },
+      { to: "/admin/payouts", label: "Payouts", icon: <BankIcon /> },
+    ],
+  },
+  {
+    label: "Operation",
+    pages: [
+      { to: "/admin/health", label: "Health", icon: <PulseIcon /> },
+      { to: "/admin/jobs", label: "Jobs", icon: <QueueIcon /> },
+      { to: "/admin/emails", label: "Emails", icon: <MailIcon /> },
+      { to: "/admin/webhooks", label: "Webhooks", icon: <WebhookIcon /> },
+      { to: "/admin/backups", label: "Backups", icon: <ArchiveIcon /> },
+      { to: "/admin/configuration", label: "Configuration", icon: <SettingsIcon /> },
+    ],
+  },
+];
+
 export const MEMBER_PAGES: ShellPage[] = ACCOUNT.flatMap(({ pages }) => pages);
 export const DEVELOPER_PAGES: ShellPage[] = DEVELOPERS.flatMap(({ pages }) => pages);
+export const STUDIO_PAGES: ShellPage[] = STUDIO.flatMap(({ pages }) => pages);
+export const ADMIN_PAGES: ShellPage[] = ADMINISTRATION.flatMap(({ pages }) => pages);
 
 /** The pages under `/account`. */
 export const AccountShell = () => <Shell sections={ACCOUNT} />;
@@ -86,6 +167,12 @@ export const DeveloperShell = () => (
     </a>
   </Shell>
 );
+
+/** The pages under `/studio`. */
+export const StudioShell = () => <Shell sections={STUDIO} />;
+
+/** The pages under `/admin`. */
+export const AdminShell = () => <Shell sections={ADMINISTRATION} />;
 
 /** A sidebar and the work area of a dense page, which is a `main` with the class `work` and the id `content`. */
 function Shell({ sections, children }: { sections: ShellSection[]; children?: ReactNode }) {

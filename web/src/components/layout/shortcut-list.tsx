@@ -1,4 +1,5 @@
-import { PLACES } from "../../lib/places.ts";
+import { placesOf } from "../../lib/places.ts";
+import { isAdmin, useAccount } from "../../session.ts";
 import { Dialog, DialogButtons } from "../dialog.tsx";
 
 const GENERAL: [string, string][] = [
@@ -18,10 +19,11 @@ const LISTS: [string, string][] = [
 ];
 
 export default function ShortcutList({ onClose }: { onClose: () => void }) {
-  const places = Object.entries(PLACES).map(([key, { label }]): [string, string] => [`g ${key}`, label]);
+  const places = placesOf({ isAdmin: isAdmin(useAccount()) });
+  const placeKeys = Object.entries(places).map(([key, { label }]): [string, string] => [`g ${key}`, label]);
   return (
     <Dialog title="Keyboard shortcuts" onClose={onClose}>
-      <Group title="Everywhere" keys={[...GENERAL, ...places]} />
+      <Group title="Everywhere" keys={[...GENERAL, ...placeKeys]} />
       <Group title="Run page" keys={RUNNING} />
       <Group title="Lists of the developer area" keys={LISTS} />
       <DialogButtons>

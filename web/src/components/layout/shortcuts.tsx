@@ -1,6 +1,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { lazy, useEffect, useState } from "react";
-import { PLACES } from "../../lib/places.ts";
+import { placesOf } from "../../lib/places.ts";
+import { isAdmin, useAccount } from "../../session.ts";
 import { Part } from "../part.tsx";
 
 const Palette = lazy(() => import("./palette.tsx"));
@@ -12,7 +13,9 @@ const SEQUENCE_MS = 1_500;
 export function Shortcuts() {
   const [open, setOpen] = useState<"palette" | "list" | null>(null);
   const navigate = useNavigate();
+  const isForAdmin = isAdmin(useAccount());
   useEffect(() => {
+    const places = placesOf({ isAdmin: isForAdmin });
     let startedAt = 0;
     const onKey = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
@@ -21,7 +24,7 @@ export function Shortcuts() {
         return;
       }
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || isDialogOpen()) return;
-      const place = Date.now() - startedAt < SEQUENCE_MS ? PLACES[event.key] : undefined;
+      const place = Date.now() - startedAt < SEQUENCE_MS ? places[event.key] : undefined;
       startedAt = event.key === "g" ? Date.now() : 0;
       if (place) void navigate({ to: place.to });
       else if (event.key === "?") setOpen("list");
@@ -32,7 +35,7 @@ export function Shortcuts() {
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
-  }, [navigate]);
+  }, [navigate, isForAdmin]);
   const close = () => setOpen(null);
   return (
     <Part>
