@@ -1,3 +1,1 @@
-import type { AnyRoute } from "@tanstack/react-router";
-
-export const analyticsRoutes: AnyRoute[] = [];
+export const analyticsRoutes = [] as const;

@@ -1,3 +1,1 @@
-import type { AnyRoute } from "@tanstack/react-router";
-
-export const moderationRoutes: AnyRoute[] = [];
+export const moderationRoutes = [] as const;

@@ -1,3 +1,1 @@
-import type { AnyRoute } from "@tanstack/react-router";
-
-export const operationRoutes: AnyRoute[] = [];
+export const operationRoutes = [] as const;

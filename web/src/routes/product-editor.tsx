@@ -1,3 +1,1 @@
-import type { AnyRoute } from "@tanstack/react-router";
-
-export const productEditorRoutes: AnyRoute[] = [];
+export const productEditorRoutes = [] as const;

@@ -1,3 +1,1 @@
-import type { AnyRoute } from "@tanstack/react-router";
-
-export const sellingRoutes: AnyRoute[] = [];
+export const sellingRoutes = [] as const;

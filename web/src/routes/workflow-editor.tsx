@@ -1,3 +1,1 @@
-import type { AnyRoute } from "@tanstack/react-router";
-
-export const workflowEditorRoutes: AnyRoute[] = [];
+export const workflowEditorRoutes = [] as const;
