@@ -172,6 +172,8 @@ export const api = {
     },
     workflows: {
       execute: workflowRuns.execute,
+      check: workflowRuns.check,
+      test: workflowRuns.test,
     },
   },
   sharedRuns: {
@@ -567,8 +569,11 @@ export {
 export { RunReceipt, type SignedRunReceipt } from "./execution/run-receipts.ts";
 export type {
   CallbackSecret,
+  CheckWorkflow,
   ExecuteWorkflow,
   NewCallbackSecret,
+  TestWorkflow,
+  WorkflowCheck,
   WorkflowExecution,
   WorkflowStep,
 } from "./execution/workflow-runs.ts";

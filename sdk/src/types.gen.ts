@@ -1623,6 +1623,48 @@ export interface ExecuteWorkflow {
   };
 }
 
+export interface WorkflowCheck {
+  /** In document order; empty: the definition can be saved */
+  problems: ({
+    /** The place, such as content.steps[1].vars.topic */
+    field: string;
+    reason: string;
+  })[];
+  /** Empty unless they were requested and the run has stored texts */
+  values: ({
+    field: string;
+    /** null if the expression cannot be evaluated; `error` says why */
+    value: unknown;
+    error: string | null;
+  })[];
+}
+
+export interface CheckWorkflow {
+  /** The JSON text of a workflow/1 definition, which need not be saved */
+  content: string;
+  /** Evaluates the expressions of a step, as far as they have no problem, with the input and the outputs of a run of yours. In a map `item` is the first item */
+  values?: {
+    stepId: string;
+    executionId: string;
+  };
+}
+
+export interface TestWorkflow {
+  /** Default: the newest version of the product */
+  content?: string;
+  /** Ends after this step, whose output is the result; only the steps that it needs run */
+  stepId?: string;
+  /** Outputs by step id: these steps do not run and are not listed */
+  outputs?: Record<string, unknown>;
+  /** The values for the workflow's `input` schema */
+  input?: Record<string, unknown>;
+  /** The id of your stored key for each provider that the workflow calls, `sandbox` for the sandbox. A key of sandbox, ollama, openrouter or openai-compatible can replace that of any provider */
+  apiKeys?: Record<string, string>;
+  options?: {
+    maxCost?: number;
+  };
+}
+
 /** What everybody who has the link sees of a run. */
 export interface SharedRun {
   type: Open<"PROMPT" | "WORKFLOW">;

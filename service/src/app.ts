@@ -66,7 +66,6 @@ import { providerKeyRoutes } from "./execution/provider-keys/routes.ts";
 import { addRunReceiptKeys } from "./execution/run-receipts/pages.ts";
 import { runReceiptRoutes } from "./execution/run-receipts/routes.ts";
 import { workflowRunRoutes } from "./execution/workflow-runs/routes.ts";
-import { Evaluator } from "./formats/workflow-definition/evaluator.ts";
 import { noticeHandlers } from "./jobs.ts";
 import { auditRoutes } from "./platform/audit/routes.ts";
 import { describeSkew, measureSkew } from "./platform/db/clock.ts";
@@ -160,8 +159,7 @@ export async function startService(
 ): Promise<Service> {
   const base = await openBase(config, connection, overrides);
   const { ctx } = base;
-  const evaluator = new Evaluator();
-  const workers = new BackgroundWorkers(ctx, evaluator);
+  const workers = new BackgroundWorkers(ctx);
   const state: ServiceState = { workers, isEnding: false };
   const app = await buildHttpServer(ctx, state, overrides);
   ctx.notifications.listen();
@@ -183,7 +181,6 @@ export async function startService(
       state.isEnding = true;
       await drain();
       await endRequestsAndWork(base, app, workers, overrides.graceMs ?? GRACE_MS);
-      await evaluator.close();
       for (const timer of timers) await timer.stop();
       await ctx.presence.stop();
       await base.close();

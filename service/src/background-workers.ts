@@ -1,7 +1,6 @@
 import type { Context } from "./core/context.ts";
 import { DeliveryWorker } from "./events/webhooks/delivery-worker.ts";
 import { engine } from "./execution/workflow-runs/engine.ts";
-import type { Evaluator } from "./formats/workflow-definition/evaluator.ts";
 import { listQueuedJobs, listScheduledJobs } from "./jobs.ts";
 import { describeSkew } from "./platform/db/clock.ts";
 import { startJobWorker } from "./platform/jobs/job-worker.ts";
@@ -14,15 +13,13 @@ interface Running {
 /** All that works in this process without being asked by a request. It stops while the machine's clock is too far off. */
 export class BackgroundWorkers {
   readonly #ctx: Context;
-  readonly #evaluator: Evaluator;
   #running: Running | null = null;
   #isStopping = false;
   #isSkewLogged = false;
   #changing: Promise<void> = Promise.resolve();
 
-  constructor(ctx: Context, evaluator: Evaluator) {
+  constructor(ctx: Context) {
     this.#ctx = ctx;
-    this.#evaluator = evaluator;
   }
 
   areRunning(): boolean {
@@ -65,7 +62,7 @@ export class BackgroundWorkers {
     const ctx = this.#ctx;
     const queue = await startJobWorker(ctx, listScheduledJobs(ctx), listQueuedJobs(ctx));
     const deliveryWorker = new DeliveryWorker(ctx, { presence: ctx.presence });
-    const workflows = engine.worker(ctx, this.#evaluator);
+    const workflows = engine.worker(ctx, ctx.evaluator);
     deliveryWorker.start();
     workflows.start();
     return {

@@ -22,6 +22,7 @@ import { LiveRuns } from "./execution/prompt-runs/live-runs.ts";
 import { promptKind } from "./execution/prompt-runs/prompt-kind.ts";
 import { RunNotifications } from "./execution/workflow-runs/run-notifications.ts";
 import { workflowKind } from "./execution/workflow-runs/workflow-kind.ts";
+import { Evaluator } from "./formats/workflow-definition/evaluator.ts";
 import { AnswerMemory } from "./integrations/ai-providers/answer-memory.ts";
 import { type IntegrationOverrides, openIntegrations } from "./integrations.ts";
 import { jobKinds } from "./jobs.ts";
@@ -136,7 +137,8 @@ async function buildBase(
   };
 }
 
-async function closeContext({ counters, jobs, notifications, pool }: Context): Promise<void> {
+async function closeContext({ counters, evaluator, jobs, notifications, pool }: Context): Promise<void> {
+  await evaluator.close();
   await counters.close();
   await jobs.close();
   await notifications.close();
@@ -176,6 +178,7 @@ const createContextParts = (
   runNotifications: new RunNotifications(notifications),
   feed: new EventFeed(pool, log),
   liveRuns: new LiveRuns(notifications, answerMemory),
+  evaluator: new Evaluator(),
   findSampleRun,
   executionKinds: { PROMPT: promptKind, WORKFLOW: workflowKind },
   idempotencyKey: null,

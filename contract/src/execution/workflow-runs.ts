@@ -73,6 +73,107 @@ export const execute = endpoint({
   errors: ["PRODUCT_NOT_FOUND", "PRODUCT_UNAVAILABLE", "VALIDATION_ERROR"],
 });
 
+const Definition = z
+  .string()
+  .min(1)
+  .max(200_000)
+  .describe("The JSON text of a workflow/1 definition, which need not be saved");
+
+export const CheckWorkflow = z
+  .strictObject({
+    content: Definition,
+    values: z
+      .strictObject({
+        stepId: z.string().min(1).max(64),
+        executionId: z.string().min(1).max(100),
+      })
+      .optional()
+      .describe(
+        "Evaluates the expressions of a step, as far as they have no problem, with the input and the outputs of a run of yours. In a map `item` is the first item",
+      ),
+  })
+  .meta({ id: "CheckWorkflow" });
+
+export const WorkflowCheck = z
+  .object({
+    problems: z
+      .array(
+        z.object({
+          field: z.string().describe("The place, such as content.steps[1].vars.topic"),
+          reason: z.string(),
+        }),
+      )
+      .describe("In document order; empty: the definition can be saved"),
+    values: z
+      .array(
+        z.object({
+          field: z.string(),
+          value: z.unknown().describe("null if the expression cannot be evaluated; `error` says why"),
+          error: z.string().nullable(),
+        }),
+      )
+      .describe("Empty unless they were requested and the run has stored texts"),
+  })
+  .meta({ id: "WorkflowCheck" });
+
+export const TestWorkflow = z
+  .strictObject({
+    content: Definition.optional().describe("Default: the newest version of the product"),
+    stepId: z
+      .string()
+      .min(1)
+      .max(64)
+      .optional()
+      .describe("Ends after this step, whose output is the result; only the steps that it needs run"),
+    outputs: z
+      .record(z.string(), z.unknown())
+      .default({})
+      .describe("Outputs by step id: these steps do not run and are not listed"),
+    ...ExecuteWorkflow.pick({ input: true, apiKeys: true }).shape,
+    options: z.strictObject({ maxCost: CostLimit.optional() }).default({}),
+  })
+  .meta({ id: "TestWorkflow" });
+
+export type CheckWorkflow = z.output<typeof CheckWorkflow>;
+export type WorkflowCheck = z.input<typeof WorkflowCheck>;
+export type TestWorkflow = z.output<typeof TestWorkflow>;
+
+const EXAMPLE_CONTENT = JSON.stringify({
+  format: "workflow/1",
+  input: { type: "object", properties: { topic: { type: "string" } } },
+  steps: [{ id: "loud", type: "transform", value: "input.topic + '!'" }],
+  result: "steps.loud.output",
+});
+
+export const check = endpoint({
+  name: "ai.workflows.check",
+  tag: "ai",
+  method: "POST",
+  path: "/ai/workflows/check",
+  summary: "List the problems of a workflow definition without saving it",
+  description:
+    "Makes the checks of POST /products for editors: the definition can be in any state. With `values` it also evaluates the expressions of one step.",
+  access,
+  request: json(CheckWorkflow, { content: EXAMPLE_CONTENT }),
+  response: one(WorkflowCheck),
+  errors: ["EXECUTION_NOT_FOUND"],
+});
+
+export const test = endpoint({
+  name: "ai.workflows.test",
+  tag: "ai",
+  method: "POST",
+  path: "/ai/workflows/:workflowId/test",
+  summary: "Run a definition of your own workflow that is not saved, or one step of it",
+  description:
+    "For the product's author. A run as by POST /ai/workflows/{workflowId}/execute, at the same cost; its `productVersion` ends with -draft, and it cannot become a sample of the product. Pin `outputs` to run a step, or the rest of a workflow, with those of an earlier run.",
+  access,
+  params: z.object({ workflowId: z.string() }),
+  request: json(TestWorkflow, { content: EXAMPLE_CONTENT, input: { topic: "autumn" }, stepId: "loud" }),
+  response: one(WorkflowExecution, { accepted: { kind: "pending", supportsPreferWait: true } }),
+  errors: ["PRODUCT_NOT_FOUND", "PRODUCT_UNAVAILABLE", "VALIDATION_ERROR"],
+});
+
 export const stepStatuses = [
   "queued",
   "running",

@@ -116,6 +116,7 @@ export class RunDriver {
     const state = row.hasSteps
       ? await readRunState(ctx, ctx.db, this.#claimed, workflow)
       : new RunState(workflow, []);
+    state.pin(start.pinned ?? {});
     const costLimit =
       start.maxCost === null ? null : new CostLimit(start.maxCost, sumUsage(state.all()).costUsd);
     this.#runContext = {

@@ -1,10 +1,18 @@
 import { api } from "@stoa/contract";
 import { rotateCallbackSecret } from "../../events/webhooks/callbacks.ts";
-import { DataResponse, resumableRoute, route, withoutCacheChange } from "../../platform/http/route.ts";
+import {
+  DataResponse,
+  repeatableRoute,
+  resumableRoute,
+  route,
+  withoutCacheChange,
+} from "../../platform/http/route.ts";
 import { readCallbackSecret } from "./callbacks.ts";
+import { checkDefinition } from "./check-definition.ts";
 import { executeWorkflow, resumeExecution } from "./execute-workflow.ts";
 import { retryExecution } from "./retry-execution.ts";
 import { decideStep, listOwnSteps, resumeDecision } from "./steps.ts";
+import { testWorkflow } from "./test-workflow.ts";
 
 export const workflowRunRoutes = [
   withoutCacheChange(
@@ -12,6 +20,20 @@ export const workflowRunRoutes = [
       api.ai.workflows.execute,
       (ctx, caller, { params, body }, { prefer }) =>
         executeWorkflow(ctx, caller, params.workflowId, body, prefer),
+      resumeExecution,
+    ),
+  ),
+  withoutCacheChange(
+    repeatableRoute(
+      "It writes nothing.",
+      route(api.ai.workflows.check, (ctx, caller, { body }) => checkDefinition(ctx, caller, body)),
+    ),
+  ),
+  withoutCacheChange(
+    resumableRoute(
+      api.ai.workflows.test,
+      (ctx, caller, { params, body }, { prefer }) =>
+        testWorkflow(ctx, caller, params.workflowId, body, prefer),
       resumeExecution,
     ),
   ),

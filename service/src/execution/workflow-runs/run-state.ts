@@ -102,6 +102,20 @@ export class RunState {
     return item !== NO_ITEM && step.type === "map" ? step.do : step;
   }
 
+  /** Gives steps their outputs, so that they do not run. They have no rows: each driver pins them again. */
+  pin(outputs: Readonly<Record<string, unknown>>): void {
+    for (const [stepId, output] of Object.entries(outputs))
+      this.#add({
+        ...NEW_STEP_RUN,
+        stepId,
+        item: NO_ITEM,
+        n: 0,
+        status: "completed",
+        startedAt: null,
+        output,
+      });
+  }
+
   /** The items of a map; undefined: not begun. */
   itemsOf({ stepId, items }: StepRun): (StepRun | undefined)[] {
     return Array.from({ length: items ?? 0 }, (_, index) => this.find(stepId, index));

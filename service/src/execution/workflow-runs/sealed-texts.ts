@@ -14,6 +14,8 @@ export interface RunInput {
   apiKeys: Record<string, string>;
   /** USD; null: no limit. */
   maxCost: number | null;
+  /** Outputs of steps that do not run, by id: only in tests of a draft. */
+  pinned?: Record<string, unknown> | undefined;
   /** The callback endpoint that receives status changes. */
   callbackId: string | null;
   /** The span of the request or step that started the run. */

@@ -78,10 +78,37 @@ export function listProviders({ steps }: Workflow): Provider[] {
 export const listMissingProviders = (workflow: Workflow, compatibility: readonly string[]): Provider[] =>
   listProviders(workflow).filter((id) => !anyModelProviders.has(id) && !compatibility.includes(id));
 
-interface PlacedExpression {
+interface ScopedExpression {
   path: Path;
   source: string;
   scope: ExpressionScope;
+}
+
+export interface PlacedExpression {
+  /** As a problem names it. */
+  field: string;
+  source: string;
+  isInMap: boolean;
+  /** The list of a map. */
+  isItems: boolean;
+}
+
+/** The expressions of a step in the order in which a run evaluates them; the definition may have problems. */
+export function listExpressionsOfStep(content: string, stepId: string): PlacedExpression[] {
+  const read = parseJsonText(content);
+  const steps = "value" in read && isObject(read.value) ? read.value["steps"] : null;
+  if (!Array.isArray(steps)) return [];
+  const nodes = createStepNodes(steps);
+  const index = nodes.get(stepId)?.index;
+  if (index === undefined) return [];
+  return listExpressions({ steps }, nodes)
+    .filter(({ path }) => path[0] === "steps" && path[1] === index)
+    .map(({ path, source, scope }) => ({
+      field: toProblem("content", { path, reason: "" }).field,
+      source,
+      isInMap: scope.inMap,
+      isItems: path.at(-1) === "items",
+    }));
 }
 
 function findExpressionIssues(
@@ -104,7 +131,7 @@ function findExpressionIssues(
 function listExpressions(
   definition: Record<string, unknown>,
   nodes: ReadonlyMap<string, StepNode>,
-): PlacedExpression[] {
+): ScopedExpression[] {
   const { input, steps, result } = definition;
   const everywhere = { inputs: listInputNames(input), steps: nodes };
   const inSteps = (Array.isArray(steps) ? steps : []).flatMap((step, index) => {
@@ -120,7 +147,7 @@ function listExpressions(
   return typeof result === "string" ? [...inSteps, { path: ["result"], source: result, scope }] : inSteps;
 }
 
-function listStepExpressions(step: unknown, path: Path, scope: ExpressionScope): PlacedExpression[] {
+function listStepExpressions(step: unknown, path: Path, scope: ExpressionScope): ScopedExpression[] {
   if (!isObject(step)) return [];
   const named = ["vars", "variables"].flatMap((field) =>
     isObject(step[field])

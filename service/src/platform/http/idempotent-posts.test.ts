@@ -261,6 +261,8 @@ const requests = {
   },
   "ai.workflows.execute": async () =>
     posts(seller, `/ai/workflows/${await hasTransform()}/execute`, { apiKeys: { sandbox: "sandbox" } }),
+  "ai.workflows.check": async () => posts(seller, "/ai/workflows/check", { content: "{}" }),
+  "ai.workflows.test": async () => posts(seller, `/ai/workflows/${await hasTransform()}/test`),
   "ai.executions.retry": async () => posts(seller, `/ai/executions/${await hasCanceledRun()}/retry`),
   "ai.executions.approve": async () =>
     posts(seller, `/ai/executions/${await hasApproval()}/steps/yes/approve`),
