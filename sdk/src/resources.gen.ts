@@ -570,7 +570,7 @@ export class PurchasesResource extends Resource {
   /**
    * Buy a product
    *
-   * 201: the payment succeeded, or nothing had to be paid. 202: it is pending, or must be confirmed at nextAction.url. A decline is 402 and stays listed as failed. Error details: INSUFFICIENT_FUNDS has declineCode and orderId, ALREADY_PURCHASED orderId, PRICE_CHANGED price and currency.
+   * 201: the payment succeeded, or nothing had to be paid. 202: it is pending, or must be confirmed at nextAction.url. A decline is 402 and stays listed as failed. Error details: INSUFFICIENT_FUNDS has declineCode and orderId, ALREADY_PURCHASED orderId, PRICE_CHANGED price, total and currency: total only if it is what differs.
    *
    * Needs the permission `purchases:write`.
    */

@@ -645,6 +645,8 @@ export interface CreatePurchase {
   discountCode?: string;
   /** Refuse with PRICE_CHANGED if the price after the discount, before added tax, differs */
   expectedPrice?: number;
+  /** Refuse with PRICE_CHANGED if the amount to pay, with tax, differs: lines.total of the quote */
+  expectedTotal?: number;
 }
 
 export interface PurchaseQuote {

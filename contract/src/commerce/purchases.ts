@@ -105,6 +105,13 @@ export const CreatePurchase = z
       .min(0)
       .optional()
       .describe("Refuse with PRICE_CHANGED if the price after the discount, before added tax, differs"),
+    expectedTotal: z
+      .number()
+      .min(0)
+      .optional()
+      .describe(
+        "Refuse with PRICE_CHANGED if the amount to pay, with tax, differs: lines.total of the quote",
+      ),
   })
   .meta({ id: "CreatePurchase" });
 
@@ -147,7 +154,7 @@ export const create = endpoint({
   path: "/purchases",
   summary: "Buy a product",
   description:
-    "201: the payment succeeded, or nothing had to be paid. 202: it is pending, or must be confirmed at nextAction.url. A decline is 402 and stays listed as failed. Error details: INSUFFICIENT_FUNDS has declineCode and orderId, ALREADY_PURCHASED orderId, PRICE_CHANGED price and currency.",
+    "201: the payment succeeded, or nothing had to be paid. 202: it is pending, or must be confirmed at nextAction.url. A decline is 402 and stays listed as failed. Error details: INSUFFICIENT_FUNDS has declineCode and orderId, ALREADY_PURCHASED orderId, PRICE_CHANGED price, total and currency: total only if it is what differs.",
   access: { who: "member", permission: "purchases:write" },
   request: json(CreatePurchase, { productId: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p" }),
   response: created(NewPurchase, { kind: "pending" }),

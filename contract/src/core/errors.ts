@@ -50,7 +50,7 @@ export const errorCatalogue = {
   ALREADY_PURCHASED: { status: 409, message: "You already own this product." },
   ALREADY_REFUNDED: { status: 409, message: "This purchase is already refunded." },
   PRODUCT_UNAVAILABLE: { status: 409, message: "This product is not available now." },
-  PRICE_CHANGED: { status: 409, message: "The price differs from expectedPrice." },
+  PRICE_CHANGED: { status: 409, message: "The price differs from what was expected." },
   CONFLICT: { status: 409, message: "This conflicts with an existing resource." },
   IDEMPOTENCY_IN_PROGRESS: {
     status: 409,
@@ -173,7 +173,7 @@ export const errorRemedies: Record<ErrorCode, string> = {
   ALREADY_PURCHASED: "Use the purchase that `details.orderId` names.",
   ALREADY_REFUNDED: "No action is needed. GET /purchases/{id} shows the refund.",
   PRODUCT_UNAVAILABLE: "Choose another product, or wait until the seller publishes this one again.",
-  PRICE_CHANGED: "Show the buyer the price in `details`, then send it as `expectedPrice`.",
+  PRICE_CHANGED: "Show the buyer the price in `details`, then send it as `expectedPrice` or `expectedTotal`.",
   CONFLICT: "Read the existing resource that `details` names. Change or remove it, or choose another value.",
   IDEMPOTENCY_IN_PROGRESS: "Wait for `Retry-After`, then repeat the request with the same key.",
   IDEMPOTENCY_KEY_REUSED: "Use a new `Idempotency-Key` for each different request.",

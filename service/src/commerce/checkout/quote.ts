@@ -89,7 +89,8 @@ async function quotePurchase(
     ? await findReferrer(ctx, input.referralCode, sides)
     : await findLinkReferrer(ctx, followedCode, sides);
   const discountMinor = discount?.amountMinor ?? 0n;
-  mustMatchExpectedPrice(priced.priceMinor - discountMinor, product.currency, input.expectedPrice);
+  const { currency } = product;
+  mustMatch(input, "expectedPrice", priced.priceMinor - discountMinor, currency);
   const tax = await ctx.integrations.taxes.taxOf({
     country: await findCountry(ctx.db, caller.userId),
     amountMinor: priced.priceMinor - discountMinor,
@@ -100,6 +101,7 @@ async function quotePurchase(
     commissionBasisPoints: referrer ? product.commissionBasisPoints : 0,
   };
   const split = splitSale({ priceMinor: priced.priceMinor, discountMinor, tax, ...rates });
+  mustMatch(input, "expectedTotal", split.totalMinor, currency);
   // Discount and tax may result in an amount that the provider cannot charge.
   mustBeChargeable(ctx.integrations.payments, split.totalMinor, product.currency, (why) => {
     const total = formatMoney(split.totalMinor, product.currency);
@@ -141,18 +143,22 @@ async function findLinkReferrer(
   }
 }
 
-/** `discountedMinor`: before tax. */
-function mustMatchExpectedPrice(
-  discountedMinor: bigint,
+const NAMES = { expectedPrice: "price", expectedTotal: "total" } as const;
+
+/** Refuses an amount that differs from the one that the buyer saw. */
+function mustMatch(
+  input: CreatePurchase,
+  field: keyof typeof NAMES,
+  actualMinor: bigint,
   currency: string,
-  expectedPrice: number | undefined,
 ): void {
-  if (expectedPrice === undefined) return;
-  const expected = toMinor(expectedPrice, currency);
-  if (expected === null) throw invalidRequest("expectedPrice", `is not a valid amount in ${currency}`);
-  if (expected === discountedMinor) return;
-  const price = toDecimal(discountedMinor, currency);
-  throw new ApiError("PRICE_CHANGED", `The price is ${price} ${currency}.`, { price, currency });
+  const given = input[field];
+  if (given === undefined) return;
+  const expected = toMinor(given, currency);
+  if (expected === null) throw invalidRequest(field, `is not a valid amount in ${currency}`);
+  if (expected === actualMinor) return;
+  const [name, actual] = [NAMES[field], toDecimal(actualMinor, currency)];
+  throw new ApiError("PRICE_CHANGED", `The ${name} is ${actual} ${currency}.`, { [name]: actual, currency });
 }
 
 async function requirePaymentMethod(

@@ -96,6 +96,20 @@ suite("with rates that are added to the price", () => {
     assert.equal(assertError(reply, 409, "PRICE_CHANGED").price, 19.99);
   });
 
+  test("expectedTotal includes the tax: a rate that changed since the quote is refused", async () => {
+    const productId = await createProduct(seller, { price: 19.99 });
+    const buyer = await createBuyer(market, "DE");
+    const { lines } = (await buyer.post("/v1/purchases/quote", { productId })).body.data;
+    assert.equal(lines.total, 23.79);
+    const session = await market.createSession(buyer.userId);
+    await session.patch("/v1/account", { country: "FR" });
+    const refused = await buy(buyer, productId, { expectedPrice: 19.99, expectedTotal: lines.total });
+    const { total, currency } = assertError(refused, 409, "PRICE_CHANGED");
+    assert.deepEqual([total, currency], [21.09, "USD"]);
+    const bought = await buy(buyer, productId, { expectedTotal: total });
+    assert.equal(bought.body.data.amount, 21.09);
+  });
+
   test("a free copy: no tax", async () => {
     const productId = await createProduct(seller, { price: 19.99 });
     await seller.post("/v1/discount-codes", { code: "FREE", percentOff: 100 });

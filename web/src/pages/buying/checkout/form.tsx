@@ -131,7 +131,7 @@ function BuyerCheckout({
   const purchase: CreatePurchase = {
     ...termsOf(productId, codes),
     ...(methodId !== null && !isFree && { paymentMethodId: methodId }),
-    ...(quote && { expectedPrice: quote.expectedPrice }),
+    ...(quote && { expectedTotal: quote.lines.total }),
   };
   const buy = useBuy(purchase, {
     onDeclined: (code) => {
