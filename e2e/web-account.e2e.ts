@@ -157,6 +157,7 @@ test("two-factor authentication: switched on with the app, then asked for at the
 test("sessions: one ended, then all others; the present one stays until the person signs out", async () => {
   const { session, context } = await openMember(market, browser);
   const others = await Promise.all([1, 2, 3].map(() => market.createSession(session.userId)));
+  await market.query("insert into identities values ('github', 'ada', $1, now())", [session.userId]);
   const watched = await openAt(context, market, "/account/security");
   const { page } = watched;
   const rows = page.getByRole("listitem").filter({ hasText: "last seen" });
@@ -171,6 +172,10 @@ test("sessions: one ended, then all others; the present one stays until the pers
   await sees(page, "2 sessions ended");
   assert.deepEqual(await Promise.all(others.map(isSignedIn)), [false, false, false]);
   assert.equal(await isSignedIn(session), true);
+  await click(page, "Unlink GitHub");
+  await page.getByRole("dialog").getByRole("button", { name: "Unlink GitHub" }).click();
+  await sees(page, "GitHub no longer signs you in");
+  await page.getByText("Sign-in providers").waitFor({ state: "detached" });
   mustBeCalm(watched);
   await click(page, "Sign out");
   await page.waitForURL(`${market.origin}/`);
@@ -196,6 +201,15 @@ test("an API key: made by a preset, shown once, copied, rotated with grace, ende
   assert.equal(await dialogsOf(page), 1, "the key would be lost");
   await page.getByLabel("I saved the key in a safe place").check();
   await click(page, "Done");
+  for (const [from, to] of [
+    [HOSTILE, "ci"],
+    ["ci", HOSTILE],
+  ] as const) {
+    await choose(page, `More for ${from}`, "Rename key");
+    await field(page, "Name").fill(to);
+    await click(page, "Rename key");
+    await page.getByRole("button", { name: `More for ${to}` }).waitFor();
+  }
   assert.equal((await market.as(key).get("/v1/products")).status, 200);
   assert.equal((await market.as(key).get("/v1/purchases")).status, 403);
   const keys = (await read(session, "/api-keys")).filter(({ name }: { name: string }) => name === HOSTILE);

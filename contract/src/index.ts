@@ -214,6 +214,7 @@ export const api = {
   apiKeys: {
     list: keys.list,
     create: keys.create,
+    update: keys.update,
     rotate: keys.rotate,
     revoke: keys.revoke,
   },
@@ -246,6 +247,10 @@ export const api = {
       list: account.sessions,
       deleteOthers: account.endOthers,
       delete: account.endSession,
+    },
+    signInProviders: {
+      list: account.signInProviders,
+      unlink: account.unlinkProvider,
     },
     callbackSecret: {
       get: workflowRuns.callbackSecret,
@@ -348,10 +353,18 @@ const listEndpoints = (tree: EndpointTree): Endpoint[] =>
 
 export const endpoints: Endpoint[] = listEndpoints(api);
 
-export type { Account, CloseAccount, Session, UpdateAccount } from "./accounts/account.ts";
+export type { Account, CloseAccount, Session, SignInProviders, UpdateAccount } from "./accounts/account.ts";
+export { identityProviders } from "./accounts/account.ts";
 export { Address } from "./accounts/address.ts";
 export { isCountry } from "./accounts/countries.ts";
-export type { ApiKey, ApiKeyStatus, CreateApiKey, NewApiKey, RotatedApiKey } from "./accounts/keys.ts";
+export type {
+  ApiKey,
+  ApiKeyStatus,
+  CreateApiKey,
+  NewApiKey,
+  RotatedApiKey,
+  UpdateApiKey,
+} from "./accounts/keys.ts";
 export {
   type MarkNotificationsRead,
   NOTIFICATION_RETENTION_DAYS,

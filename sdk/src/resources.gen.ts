@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, MarkNotificationsRead, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, QuotaUsage, QuotePurchase, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateDiscountCode, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, MarkNotificationsRead, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, QuotaUsage, QuotePurchase, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -1723,6 +1723,17 @@ export class ApiKeysResource extends Resource {
   }
 
   /**
+   * Rename an API key
+   *
+   * Permissions and lifetime of a key do not change: replace it by a new one. A key that no longer works can be renamed, too.
+   *
+   * Needs a session; API keys and OAuth tokens are refused.
+   */
+  update(keyId: string, body: UpdateApiKey, options?: RequestOptions): Call<ApiKey> {
+    return this.client.call("PATCH", `/api-keys/${pathPart(keyId)}`, { body }, options);
+  }
+
+  /**
    * Replace an API key
    *
    * Creates a key with the same name, permissions and lifetime. The old one works for another graceHours. Only an active key can be replaced. The account's owner gets an email.
@@ -1947,6 +1958,31 @@ export class AccountSessionsResource extends Resource {
   }
 }
 
+export class AccountSignInProvidersResource extends Resource {
+  /**
+   * List the providers that can sign you in
+   *
+   * Needs a session; API keys and OAuth tokens are refused.
+   */
+  list(options?: RequestOptions): Call<SignInProviders> {
+    return this.client.call("GET", "/account/sign-in-providers", {}, options);
+  }
+
+  /**
+   * Unlink a provider, so that it no longer signs you in
+   *
+   * Ends your other sessions that began with it, and sends you an email. You can still sign in by an emailed link. A later sign-in there with your email address links it again.
+   *
+   * Needs a session; API keys and OAuth tokens are refused. A session must come from a sign-in of the last 15 minutes. An older one gets 403 `UNAUTHORIZED` with `details.required: "fresh-sign-in"`.
+   */
+  unlink(provider: string, options?: RequestOptions): Call<{
+    provider: Open<"github" | "google">;
+    sessionsEnded: number;
+  }> {
+    return this.client.call("DELETE", `/account/sign-in-providers/${pathPart(provider)}`, {}, options);
+  }
+}
+
 export class AccountCallbackSecretResource extends Resource {
   /**
    * Read since when your callback secret signs
@@ -2028,6 +2064,7 @@ export class AccountResource extends Resource {
   readonly password: AccountPasswordResource = new AccountPasswordResource(this.client);
   readonly notifications: AccountNotificationsResource = new AccountNotificationsResource(this.client);
   readonly sessions: AccountSessionsResource = new AccountSessionsResource(this.client);
+  readonly signInProviders: AccountSignInProvidersResource = new AccountSignInProvidersResource(this.client);
   readonly callbackSecret: AccountCallbackSecretResource = new AccountCallbackSecretResource(this.client);
   readonly usage: AccountUsageResource = new AccountUsageResource(this.client);
   readonly subscription: AccountSubscriptionResource = new AccountSubscriptionResource(this.client);

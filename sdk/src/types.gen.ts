@@ -2076,6 +2076,10 @@ export interface CreateApiKey {
   expiresAt?: string | null;
 }
 
+export interface UpdateApiKey {
+  name: string;
+}
+
 export interface RotatedApiKey {
   id: string;
   name: string;
@@ -2121,7 +2125,7 @@ export interface LoggedRequest {
 
 export interface Notification {
   id: string;
-  kind: Open<"sale.completed" | "sale.refund_requested" | "sale.refund_canceled" | "sale.refunded" | "sale.refund_failed" | "sale.disputed" | "sale.dispute_won" | "sale.dispute_lost" | "review.created" | "product.approved" | "product.rejected" | "product.suspended" | "product.reinstated" | "payout.completed" | "payout.failed" | "payout.returned" | "purchase.refunded" | "purchase.refund_rejected" | "purchase.refund_failed" | "purchase.refund_returned" | "purchase.disputed" | "purchase.dispute_closed" | "review.replied" | "product.version_released" | "plan.changed" | "plan.payment_failed" | "plan.confirmation_required" | "plan.disputed" | "execution.waiting" | "execution.completed" | "execution.failed" | "webhook.failing" | "webhook.disabled" | "webhook.deliveries_failed" | "webhook.changed" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "api_key.expiring" | "oauth_client.changed" | "oauth_grant.created" | "password.changed" | "two_factor.changed" | "identity.linked" | "payout_account.changed" | "session.created">;
+  kind: Open<"sale.completed" | "sale.refund_requested" | "sale.refund_canceled" | "sale.refunded" | "sale.refund_failed" | "sale.disputed" | "sale.dispute_won" | "sale.dispute_lost" | "review.created" | "product.approved" | "product.rejected" | "product.suspended" | "product.reinstated" | "payout.completed" | "payout.failed" | "payout.returned" | "purchase.refunded" | "purchase.refund_rejected" | "purchase.refund_failed" | "purchase.refund_returned" | "purchase.disputed" | "purchase.dispute_closed" | "review.replied" | "product.version_released" | "plan.changed" | "plan.payment_failed" | "plan.confirmation_required" | "plan.disputed" | "execution.waiting" | "execution.completed" | "execution.failed" | "webhook.failing" | "webhook.disabled" | "webhook.deliveries_failed" | "webhook.changed" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "api_key.expiring" | "oauth_client.changed" | "oauth_grant.created" | "password.changed" | "two_factor.changed" | "identity.linked" | "identity.unlinked" | "payout_account.changed" | "session.created">;
   /** One line, such as “Ada bought Poet for $10.99” */
   title: string;
   /** A second sentence, such as the reason or the next step */
@@ -2283,6 +2287,7 @@ export interface NotificationPreferences {
     "password.changed": NotificationPreference;
     "two_factor.changed": NotificationPreference;
     "identity.linked": NotificationPreference;
+    "identity.unlinked": NotificationPreference;
     "payout_account.changed": NotificationPreference;
     "session.created": NotificationPreference;
   };
@@ -2341,6 +2346,7 @@ export interface UpdateNotificationPreferences {
     "password.changed"?: NotificationPreferenceChange;
     "two_factor.changed"?: NotificationPreferenceChange;
     "identity.linked"?: NotificationPreferenceChange;
+    "identity.unlinked"?: NotificationPreferenceChange;
     "payout_account.changed"?: NotificationPreferenceChange;
     "session.created"?: NotificationPreferenceChange;
   };
@@ -2365,6 +2371,16 @@ export interface Session {
   lastSeenAt: string;
   /** Whether this request uses it */
   current: boolean;
+}
+
+export interface SignInProviders {
+  providers: ({
+    provider: Open<"github" | "google">;
+    /** Whether this installation offers to sign in with it */
+    available: boolean;
+    /** Since when an account there can sign in to yours; null: not linked. To link it, sign in with an account there that has your email address */
+    linkedAt: string | null;
+  })[];
 }
 
 export interface CallbackSecret {

@@ -179,6 +179,47 @@ export const close = endpoint({
   errors: ["VALIDATION_ERROR", "INVALID_STATE"],
 });
 
+export const identityProviders = ["github", "google"] as const;
+
+export const SignInProviders = z
+  .object({
+    providers: z.array(
+      z.object({
+        provider: z.enum(identityProviders),
+        available: z.boolean().describe("Whether this installation offers to sign in with it"),
+        linkedAt: Timestamp.nullable().describe(
+          "Since when an account there can sign in to yours; null: not linked. To link it, sign in with an account there that has your email address",
+        ),
+      }),
+    ),
+  })
+  .meta({ id: "SignInProviders" });
+
+export type SignInProviders = z.input<typeof SignInProviders>;
+
+export const signInProviders = endpoint({
+  name: "account.signInProviders.list",
+  method: "GET",
+  path: "/account/sign-in-providers",
+  summary: "List the providers that can sign you in",
+  access: session,
+  response: one(SignInProviders),
+});
+
+export const unlinkProvider = endpoint({
+  name: "account.signInProviders.unlink",
+  method: "DELETE",
+  path: "/account/sign-in-providers/:provider",
+  summary: "Unlink a provider, so that it no longer signs you in",
+  description:
+    "Ends your other sessions that began with it, and sends you an email. You can still sign in by an emailed link. A later sign-in there with your email address links it again.",
+  access: session,
+  requiresFreshSignIn: true,
+  params: z.object({ provider: z.enum(identityProviders) }),
+  response: one(z.object({ provider: z.enum(identityProviders), sessionsEnded: z.int() })),
+  errors: ["NOT_FOUND"],
+});
+
 export const sessions = endpoint({
   name: "account.sessions.list",
   method: "GET",

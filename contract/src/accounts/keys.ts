@@ -74,10 +74,13 @@ export const RotateApiKey = z
   })
   .meta({ id: "RotateApiKey" });
 
+export const UpdateApiKey = z.strictObject({ name: visibleLine(100) }).meta({ id: "UpdateApiKey" });
+
 export type ApiKey = z.input<typeof ApiKey>;
 export type NewApiKey = z.input<typeof NewApiKey>;
 export type RotatedApiKey = z.input<typeof RotatedApiKey>;
 export type CreateApiKey = z.output<typeof CreateApiKey>;
+export type UpdateApiKey = z.output<typeof UpdateApiKey>;
 export type ApiKeyStatus = (typeof apiKeyStatuses)[number];
 
 const tag = "api-keys";
@@ -113,6 +116,21 @@ export const create = endpoint({
   response: created(NewApiKey),
   showsSecret: true,
   errors: ["VALIDATION_ERROR"],
+});
+
+export const update = endpoint({
+  name: "apiKeys.update",
+  tag,
+  method: "PATCH",
+  path: "/api-keys/:keyId",
+  summary: "Rename an API key",
+  description:
+    "Permissions and lifetime of a key do not change: replace it by a new one. A key that no longer works can be renamed, too.",
+  access,
+  params,
+  request: json(UpdateApiKey, { name: "The shop's second server" }),
+  response: one(ApiKey),
+  errors: ["API_KEY_NOT_FOUND"],
 });
 
 export const rotate = endpoint({

@@ -53,6 +53,7 @@ export const notificationEmails = {
   "password.changed": "always",
   "two_factor.changed": "always",
   "identity.linked": "always",
+  "identity.unlinked": "always",
   "payout_account.changed": "always",
   "session.created": "none",
 } as const satisfies Record<string, NotificationEmail>;

@@ -20,6 +20,11 @@ export const twoFactorQuery = queryOptions({
   queryFn: async ({ signal }) => await stoa.twoFactor.get({ signal }),
 });
 
+export const signInProvidersQuery = queryOptions({
+  queryKey: ["sign-in-providers"],
+  queryFn: async ({ signal }) => await stoa.account.signInProviders.list({ signal }),
+});
+
 export const sessionsQuery = (page = 1) =>
   queryOptions({
     queryKey: ["sessions", page],

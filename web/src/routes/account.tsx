@@ -10,6 +10,7 @@ import {
   providerKeysQuery,
   referralQuery,
   sessionsQuery,
+  signInProvidersQuery,
   subscriptionQuery,
   twoFactorQuery,
   usageQuery,
@@ -40,6 +41,7 @@ const securityRoute = createRoute({
     Promise.all([
       queryClient.ensureQueryData(twoFactorQuery),
       queryClient.ensureQueryData(sessionsQuery(page)),
+      queryClient.ensureQueryData(signInProvidersQuery),
     ]),
   component: lazyPage(() => import("../pages/account/security.tsx")),
 });

@@ -28,7 +28,7 @@ export const auditKeyAction = (
   ctx: Context,
   tx: Tx,
   by: AuditActor,
-  verb: "created" | "rotated" | "revoked",
+  verb: "created" | "renamed" | "rotated" | "revoked",
   key: { id: string; details?: Record<string, unknown> },
 ) =>
   recordAudit(ctx, tx, {

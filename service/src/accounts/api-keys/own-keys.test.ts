@@ -235,6 +235,37 @@ suite("GET /api-keys", () => {
   });
 });
 
+suite("PATCH /api-keys/{id}", () => {
+  test("changes the name only, with an entry in the audit log", async () => {
+    const owner = await hasOwner();
+    const { id, key } = await make(owner);
+    const [before] = await listed(owner);
+    const reply = await owner.patch(`/v1/api-keys/${id}`, { name: "  Shop 2 " });
+    assert.deepEqual(reply.body.data, { ...before, name: "Shop 2" });
+    assert.deepEqual(await listed(owner), [reply.body.data]);
+    assert.equal((await ask(key)).status, 200);
+    const { rows } = await market.query(
+      "select count(*) from audit_log where action = 'api_key.renamed' and target_id = $1",
+      [id],
+    );
+    assert.equal(rows[0].count, 1);
+  });
+
+  test("a bad name, another account's key: refused", async () => {
+    const [owner, other] = [await hasOwner(), await hasOwner()];
+    const { id } = await make(owner);
+    for (const name of ["", "a\u0000b", "x".repeat(101), 5, null])
+      assertError(await owner.patch(`/v1/api-keys/${id}`, { name }), 400, "INVALID_REQUEST", "name");
+    assertError(
+      await owner.patch(`/v1/api-keys/${id}`, { name: "A", permissions: {} }),
+      400,
+      "INVALID_REQUEST",
+      "permissions",
+    );
+    assertError(await other.patch(`/v1/api-keys/${id}`, { name: "Mine" }), 404, "API_KEY_NOT_FOUND");
+  });
+});
+
 suite("DELETE /api-keys/:keyId", () => {
   test("the key ends at once and stays listed; a repeat succeeds", async () => {
     const owner = await hasOwner();

@@ -15,7 +15,7 @@ import { notifyAccount } from "../notifications/notify-account.ts";
 import { toKeyPrefix } from "./api-key.ts";
 import { keyCreatedEmail } from "./emails.ts";
 import { auditKeyAction, type CreatedKey, createKey, revokeLockedKey } from "./keys.ts";
-import { countValidKeys, listKeys, lockKey, lockOwner, type OwnKey } from "./queries.ts";
+import { countValidKeys, listKeys, lockKey, lockOwner, type OwnKey, renameKey } from "./queries.ts";
 
 const MAX_VALID_KEYS = 25;
 const MAX_YEARS = 5;
@@ -110,6 +110,21 @@ export async function lockOwnKey(tx: Tx, userId: string, keyId: string): Promise
   if (!key) throw new ApiError("API_KEY_NOT_FOUND");
   return key;
 }
+
+export const renameOwnKey = (
+  ctx: Context,
+  { userId }: SessionCaller,
+  { keyId, name }: { keyId: string; name: string },
+  source: RequestSource,
+) =>
+  ctx.db.transaction().execute(async (tx) => {
+    const key = await lockOwnKey(tx, userId, keyId);
+    if (key.name !== name) {
+      await renameKey(tx, key.id, name);
+      await auditKeyAction(ctx, tx, { actorId: userId, source }, "renamed", { id: key.id });
+    }
+    return toApiKey(ctx, { ...key, name });
+  });
 
 export const revokeOwnKey = (ctx: Context, { userId }: SessionCaller, keyId: string, source: RequestSource) =>
   ctx.db.transaction().execute(async (tx) => {

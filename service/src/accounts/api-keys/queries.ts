@@ -138,6 +138,9 @@ export const countValidKeys = (tx: Tx, userId: string, now: Date) =>
 export const markKeyReplaced = (tx: Tx, id: string, replacedAt: Date, expiresAt: Date) =>
   tx.updateTable("apiKeys").set({ replacedAt, expiresAt }).where("id", "=", id).execute();
 
+export const renameKey = (tx: Tx, id: string, name: string) =>
+  tx.updateTable("apiKeys").set({ name }).where("id", "=", id).execute();
+
 export const revokeKey = (tx: Tx, id: string, now: Date) =>
   tx.updateTable("apiKeys").set({ revokedAt: now }).where("id", "=", id).execute();
 

@@ -322,6 +322,11 @@ export const kinds = {
     title: ({ data }) => `You can sign in with ${data.provider} now`,
     url: securityUrl,
   }),
+  "identity.unlinked": kind<{ provider: string }>({
+    subject: "account",
+    title: ({ data }) => `${data.provider} no longer signs you in`,
+    url: securityUrl,
+  }),
   "payout_account.changed": kind<{ account: string }>({
     subject: "account",
     title: ({ data }) => `Your payouts now go to ${data.account}`,

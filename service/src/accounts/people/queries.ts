@@ -115,6 +115,23 @@ export const findIdentity = (db: Queries, provider: string, subject: string) =>
 export const deleteIdentitiesOfUser = (db: Queries, userId: string) =>
   db.deleteFrom("identities").where("userId", "=", userId).execute();
 
+export const deleteIdentitiesOfProvider = (db: Queries, userId: string, provider: string) =>
+  db
+    .deleteFrom("identities")
+    .where("userId", "=", userId)
+    .where("provider", "=", provider)
+    .returning("subject")
+    .execute();
+
+/** By provider, since when. */
+export const listIdentities = (db: Queries, userId: string) =>
+  db
+    .selectFrom("identities")
+    .select(["provider", sql<Date>`min(created_at)`.as("linkedAt")])
+    .where("userId", "=", userId)
+    .groupBy("provider")
+    .execute();
+
 /** Unless a parallel request linked it. */
 export const insertIdentity = (
   db: Queries,

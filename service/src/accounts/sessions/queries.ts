@@ -65,18 +65,22 @@ export const updateLastSeen = ({ db }: Context, id: string, now: Date, before: D
     .where("lastSeenAt", "<", before)
     .execute();
 
-export const endSessionsOfUser = (
-  db: Queries,
-  userId: string,
-  now: Date,
-  which: { only?: string; but?: string },
-) => {
+/** All sessions of an account, or those that match every field. */
+export interface SessionSelection {
+  only?: string;
+  but?: string;
+  /** How the person signed in. */
+  via?: string;
+}
+
+export const endSessionsOfUser = (db: Queries, userId: string, now: Date, which: SessionSelection) => {
   let live = db
     .updateTable("sessions")
     .set({ endedAt: now })
     .where("userId", "=", userId)
     .where("endedAt", "is", null);
   if (which.only !== undefined) live = live.where("id", "=", which.only);
+  if (which.via !== undefined) live = live.where("via", "=", which.via);
   if (which.but !== undefined) live = live.where("id", "!=", which.but);
   return live.returning("id").execute();
 };

@@ -14,6 +14,7 @@ import {
   findSessionNotEnded,
   insertSession,
   type SessionRow,
+  type SessionSelection,
   setSecondFactor,
   updateLastSeen,
 } from "./queries.ts";
@@ -99,12 +100,12 @@ function recordLastSeen(ctx: Context, session: SessionRow): void {
   );
 }
 
-/** Ends one session, all, or all but one. Returns the number of ended sessions. */
+/** Ends all sessions of an account, or those selected. Returns the number of ended sessions. */
 export async function endSessions(
   ctx: Context,
   db: Queries,
   userId: string,
-  which: { only?: string; but?: string } = {},
+  which: SessionSelection = {},
 ): Promise<number> {
   return (await endSessionsOfUser(db, userId, ctx.now(), which)).length;
 }

@@ -4,6 +4,7 @@ import { completeChallenge } from "./challenge.ts";
 import { logIn } from "./login.ts";
 import { logOut } from "./logout.ts";
 import { sendMagicLink } from "./magic-link.ts";
+import { listOwnProviders, unlinkOwnProvider } from "./own-providers.ts";
 import { changePassword } from "./password.ts";
 import { register } from "./registration.ts";
 import { verifyLink } from "./verify-link.ts";
@@ -17,5 +18,9 @@ export const signInRoutes = [
   route(api.signIn.logOut, (ctx, _caller, _input, facts) => logOut(ctx, facts)),
   route(api.account.password.update, (ctx, caller, { body }, { source }) =>
     changePassword(ctx, caller, body, source),
+  ),
+  route(api.account.signInProviders.list, (ctx, caller) => listOwnProviders(ctx, caller)),
+  route(api.account.signInProviders.unlink, (ctx, caller, { params }, { source }) =>
+    unlinkOwnProvider(ctx, caller, params.provider, source),
   ),
 ];

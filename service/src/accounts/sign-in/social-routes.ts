@@ -1,10 +1,8 @@
+import { identityProviders } from "@stoa/contract";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import {
-  type IdentityProviderName,
-  identityProviderNames,
-} from "../../integrations/identity-providers/identity-provider.ts";
+import type { IdentityProviderName } from "../../integrations/identity-providers/identity-provider.ts";
 import { wantsJson } from "../../platform/http/accept.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
 import { metaOf } from "../../platform/http/error-response.ts";
@@ -18,7 +16,7 @@ import { clearedFlowCookie, flowCookie, flowCookieName, readFlow } from "./socia
 
 /** Browsers are redirected. Programs that accept JSON get the same as JSON. */
 export function addSocialSignInRoutes(app: FastifyInstance, ctx: Context): void {
-  for (const provider of identityProviderNames) {
+  for (const provider of identityProviders) {
     app.get(`/api/auth/${provider}`, (request, reply) => handleStart(ctx, provider, request, reply));
     app.get(`/api/auth/callback/${provider}`, (request, reply) =>
       request.method === "HEAD" ? sendEmptyResponse(reply) : handleCallback(ctx, provider, request, reply),

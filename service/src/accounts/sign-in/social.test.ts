@@ -154,6 +154,31 @@ for (const name of NAMES) {
       assert.match(message.subject, /can sign you in now/);
     });
 
+    test("unlinked: no longer known, its other sessions end, the owner gets an email", async () => {
+      const { email } = setProviderUser();
+      const [first, second] = [(await signIn(name)).session!, (await signIn(name)).session!];
+      const owner = market.as(first);
+      const { providers } = (await owner.get("/v1/account/sign-in-providers")).body.data;
+      assert.deepEqual(
+        providers.map(({ provider, available, linkedAt }: Record<string, unknown>) => [
+          provider,
+          available,
+          linkedAt !== null,
+        ]),
+        NAMES.map((each) => [each, true, each === name]),
+      );
+      const path = `/v1/account/sign-in-providers/${name}`;
+      const replies = await Promise.all([owner.delete(path), owner.delete(path)]);
+      assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 404]);
+      const { body } = replies.find(({ status }) => status === 200)!;
+      assert.deepEqual(body.data, { provider: name, sessionsEnded: 1 });
+      assert.equal((await market.as(second).get("/v1/account")).status, 401);
+      const [account] = await accountsOf(email);
+      assert.deepEqual((await auditActionsOf(account.id)).slice(-1), ["identity.unlinked"]);
+      setProviderUser({ subject: count, email: newAddress() });
+      assert.notEqual((await claimsOf((await signIn(name)).session!)).sub, decodeJwt(first).sub);
+    });
+
     test("an address that the provider has not verified: refused, nothing linked", async () => {
       const email = newAddress();
       const userId = await hasAccount(email);

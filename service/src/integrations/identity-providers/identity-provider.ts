@@ -1,3 +1,4 @@
+import type { identityProviders } from "@stoa/contract";
 import type { SocialProvider } from "../../core/config/config.ts";
 import { createGithubProvider } from "./github.ts";
 import { createGoogleProvider } from "./google.ts";
@@ -8,8 +9,7 @@ declare module "../../core/context.ts" {
   }
 }
 
-export const identityProviderNames = ["github", "google"] as const;
-export type IdentityProviderName = (typeof identityProviderNames)[number];
+export type IdentityProviderName = (typeof identityProviders)[number];
 
 /** Values of an authorization request that its callback must match. */
 export interface AuthorizationState {

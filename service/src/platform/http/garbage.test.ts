@@ -79,6 +79,7 @@ before(async () => {
     clientId: [app.id],
     grantId: [grant.id],
     version: ["1.0.0"],
+    provider: ["github", "google"],
     payoutId: [toId("payout", seller.userId)],
     refundId: [await hasRefund(member, bought)],
     keyId: [(await session.post("/v1/api-keys", apiKey)).body.data.id],

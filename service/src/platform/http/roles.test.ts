@@ -405,6 +405,7 @@ suite("objects of one seller", () => {
       reviewId: [await hasReview(buyer, published)],
       payoutId: [await hasPayout(owner)],
       version: ["1.0.0"],
+      provider: ["github"],
       // The token alone gives access to a shared run, so this is the token of none.
       token: ["x".repeat(32)],
     };

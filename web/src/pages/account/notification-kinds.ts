@@ -84,6 +84,7 @@ export const GROUPS: { title: string; kinds: Record<string, string> }[] = [
       "password.changed": "Your password changed",
       "two_factor.changed": "Two-factor authentication changed",
       "identity.linked": "A way to sign in was added",
+      "identity.unlinked": "A way to sign in was removed",
     },
   },
 ];

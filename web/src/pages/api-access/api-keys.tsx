@@ -23,11 +23,12 @@ import { useTitle } from "../../lib/use-title.ts";
 import { apiKeysQuery } from "../../queries/api-access.ts";
 import { CallbackSecret } from "./callback-secret.tsx";
 import { CreateKey } from "./create-key.tsx";
+import { RenameKey } from "./rename-key.tsx";
 import { RotateKey } from "./rotate-key.tsx";
 
 const route = getRouteApi("/api-access/settings/api");
 
-type Action = { kind: "rotate" | "revoke"; apiKey: ApiKey };
+type Action = { kind: "rename" | "rotate" | "revoke"; apiKey: ApiKey };
 
 export default function ApiKeys() {
   useTitle("API keys");
@@ -95,6 +96,7 @@ export default function ApiKeys() {
       )}
       <CallbackSecret />
       {create && <CreateKey onClose={() => void navigate({ search: { page }, replace: true })} />}
+      {action?.kind === "rename" && <RenameKey apiKey={action.apiKey} onClose={endAction} />}
       {action?.kind === "rotate" && <RotateKey apiKey={action.apiKey} onClose={endAction} />}
       {action?.kind === "revoke" && <RevokeKey apiKey={action.apiKey} onClose={endAction} />}
     </main>
@@ -156,6 +158,7 @@ function KeyRow({ apiKey, replaced, onAction }: KeyRowProps) {
             <RowMenu
               label={`More for ${name}`}
               actions={[
+                { label: "Rename key", onSelect: () => onAction({ kind: "rename", apiKey }) },
                 {
                   label: "Rotate key",
                   isDisabled: status !== "active",
