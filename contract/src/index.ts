@@ -65,6 +65,7 @@ export const api = {
   },
   images: {
     create: files.createImage,
+    update: files.updateImage,
     delete: files.deleteImage,
   },
   categories: {
@@ -107,6 +108,7 @@ export const api = {
   },
   sales: {
     list: sales.list,
+    quote: sales.quote,
   },
   balance: {
     get: payouts.balance,
@@ -407,7 +409,15 @@ export type {
 } from "./backoffice/admin.ts";
 export type { Stats } from "./backoffice/admin-stats.ts";
 export type { Facets } from "./catalog/catalog.ts";
-export { MAX_FILE_BYTES, MAX_IMAGE_BYTES, type ProductFile, type ProductImage } from "./catalog/files.ts";
+export { contentPreview } from "./catalog/content-preview.ts";
+export {
+  MAX_FILE_BYTES,
+  MAX_IMAGE_BYTES,
+  MAX_IMAGES,
+  type ProductFile,
+  type ProductImage,
+  type UpdateImage,
+} from "./catalog/files.ts";
 export {
   ImportedProduct,
   ImportedUpdate,
@@ -490,7 +500,7 @@ export {
   type RefundStatus,
   refundReasons,
 } from "./commerce/refunds.ts";
-export type { AdminOrder, AdminOrderDetail, Sale } from "./commerce/sales.ts";
+export type { AdminOrder, AdminOrderDetail, QuoteSale, Sale, SaleQuote } from "./commerce/sales.ts";
 export {
   type Accepted,
   type Data,
@@ -569,6 +579,7 @@ export {
   executionStatuses,
   executionTypes,
   type ProductRuns,
+  type PromptDraft,
   type SharedRun,
   TimeoutSeconds,
 } from "./execution/executions.ts";
@@ -590,4 +601,10 @@ export type {
   WorkflowExecution,
   WorkflowStep,
 } from "./execution/workflow-runs.ts";
+export {
+  FOREIGN_TAG,
+  listTemplateVariables,
+  parseTemplate,
+  type Template,
+} from "./formats/prompt-template.ts";
 export { VARIABLE_NAME, type Variable } from "./formats/variables.ts";

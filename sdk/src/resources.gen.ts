@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, MarkNotificationsRead, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, QuotaUsage, QuotePurchase, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, MarkNotificationsRead, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, QuotaUsage, QuotePurchase, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleQuote, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -342,6 +342,15 @@ export class ImagesResource extends Resource {
     alt?: string;
   }, options?: RequestOptions): Call<ProductImage> {
     return this.client.call("POST", `/products/${pathPart(productId)}/images`, { form }, options);
+  }
+
+  /**
+   * Describe an image, or move it
+   *
+   * Needs the permission `products:write`.
+   */
+  update(productId: string, imageId: string, body?: UpdateImage, options?: RequestOptions): Call<ProductImage> {
+    return this.client.call("PATCH", `/products/${pathPart(productId)}/images/${pathPart(imageId)}`, { body }, options);
   }
 
   /**
@@ -694,6 +703,17 @@ export interface SalesListQuery {
   productId?: undefined | string;
 }
 
+export interface SalesQuoteQuery {
+  /** In the unit of the currency */
+  price: number;
+  /** Default: the marketplace's */
+  currency?: undefined | string;
+  /** The buyers' countries, separated by commas, such as DE,FR,US */
+  countries: string[];
+  /** The commission of a referrer; default: the rate of your account */
+  commissionBasisPoints?: undefined | number;
+}
+
 export class SalesResource extends Resource {
   /**
    * List your sales, newest first
@@ -704,6 +724,17 @@ export class SalesResource extends Resource {
    */
   list(query?: SalesListQuery, options?: RequestOptions): List<Sale> {
     return this.client.list("/sales", { query }, options);
+  }
+
+  /**
+   * Calculate what a sale at a price would pay you
+   *
+   * By the rates of today, for buyers of each country. It needs no product and writes nothing.
+   *
+   * Needs the permission `purchases:read`.
+   */
+  quote(query: SalesQuoteQuery, options?: RequestOptions): Call<SaleQuote> {
+    return this.client.call("GET", "/sales/quote", { query }, options);
   }
 }
 

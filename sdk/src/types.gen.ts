@@ -515,6 +515,13 @@ export interface VersionDetail {
   files: ProductFile[];
 }
 
+export interface UpdateImage {
+  /** A description for people who cannot see the image */
+  alt?: string;
+  /** Its place among the images, from 1; the first is the cover. Beyond the last: the last */
+  position?: number;
+}
+
 export interface Category {
   slug: string;
   name: string;
@@ -925,6 +932,43 @@ export interface Sale {
   completedAt: string | null;
 }
 
+export interface SaleQuote {
+  /** In the unit of the currency, with its decimals: 19.99 */
+  price: number;
+  /** ISO 4217 */
+  currency: string;
+  /** The decimals of the currency: JPY 0, USD 2, KWD 3 */
+  decimals: number;
+  /** The marketplace's part of the net price, in basis points */
+  feeBasisPoints: number;
+  /** The referrer's part of the net price, in basis points */
+  commissionBasisPoints: number;
+  countries: ({
+    country: string;
+    /** How lines.tax was calculated; inclusive: the price includes it. null: no tax */
+    taxRate: {
+      percent: number;
+      inclusive: boolean;
+      country: string;
+    } | null;
+    /** What the buyer pays: tax, fee and earnings together */
+    total: number;
+    /** In the unit of the currency, with its decimals: 19.99 */
+    tax: number;
+    /** In the unit of the currency, with its decimals: 19.99 */
+    fee: number;
+    /** Your part of a sale without a referral */
+    earnings: number;
+    /** The referrer's and your part of a sale with a referral */
+    referred: {
+      /** In the unit of the currency, with its decimals: 19.99 */
+      commission: number;
+      /** In the unit of the currency, with its decimals: 19.99 */
+      earnings: number;
+    };
+  })[];
+}
+
 export interface Balance {
   /** ISO 4217 */
   currency: string;
@@ -1316,6 +1360,8 @@ export interface Execute {
   apiKeyId: string;
   /** Values by variable name; each a string of at most 32 KiB */
   variables?: Record<string, string>;
+  /** For the author of a prompt: run this content in place of the stored one, without saving it. Not with options.version. productVersion of the run ends with -draft, and it cannot become a sample of the product */
+  draft?: PromptDraft;
   /** true: respond with events, like Accept: text/event-stream */
   stream?: boolean;
   options?: {
@@ -1333,6 +1379,16 @@ export interface Execute {
     /** USD, at the provider's list price. The service lowers maxTokens until the run cannot cost more. If nothing is left for an answer, or no price is known, it makes no call */
     maxCost?: number;
   };
+}
+
+/** Content that its author tries out before it becomes a version of the product. */
+export interface PromptDraft {
+  /** A prompt's text or messages, or the JSON text of a workflow/1 definition */
+  content: string;
+  /** text: content is one user message; messages: content is a JSON array of {role, content} */
+  contentFormat?: Open<"text" | "messages">;
+  /** Derived from the content if absent */
+  variables?: Variable[];
 }
 
 export interface AcceptedExecution {
@@ -1402,6 +1458,8 @@ export interface EstimateExecution {
   apiKeyId?: string;
   /** A prompt's variables, or a workflow's input */
   variables?: Record<string, unknown>;
+  /** For the author of a prompt: run this content in place of the stored one, without saving it. Not with options.version. productVersion of the run ends with -draft, and it cannot become a sample of the product */
+  draft?: PromptDraft;
   options?: {
     model?: string;
     maxTokens?: number;
@@ -1428,6 +1486,7 @@ export interface Execution {
   mode: Open<"sync" | "async" | "stream">;
   status: Open<"queued" | "running" | "waiting" | "completed" | "failed" | "canceled">;
   productId: string;
+  /** It ends with -draft where its author tried out what is not saved */
   productVersion: string;
   /** null: a workflow, whose steps have their own providers */
   provider: string | null;
@@ -1453,6 +1512,7 @@ export interface ExecutionDetail {
   mode: Open<"sync" | "async" | "stream">;
   status: Open<"queued" | "running" | "waiting" | "completed" | "failed" | "canceled">;
   productId: string;
+  /** It ends with -draft where its author tried out what is not saved */
   productVersion: string;
   /** null: a workflow, whose steps have their own providers */
   provider: string | null;

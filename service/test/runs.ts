@@ -24,6 +24,7 @@ export interface RunInput {
   productId: string;
   apiKeyId?: string;
   variables?: unknown;
+  draft?: unknown;
   stream?: unknown;
   options?: Record<string, unknown>;
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { created, endpoint, one } from "../core/endpoint.ts";
+import { created, endpoint, json, one } from "../core/endpoint.ts";
 import { visibleText } from "../core/visible-text.ts";
 
 const MIB = 1024 * 1024;
@@ -90,6 +90,35 @@ export const createImage = endpoint({
   },
   response: created(ProductImage),
   errors,
+});
+
+export const MAX_IMAGES = 10;
+
+const UpdateImage = z
+  .strictObject({
+    alt: visibleText(300).describe("A description for people who cannot see the image"),
+    position: z
+      .int()
+      .min(1)
+      .max(MAX_IMAGES)
+      .describe("Its place among the images, from 1; the first is the cover. Beyond the last: the last"),
+  })
+  .partial()
+  .meta({ id: "UpdateImage" });
+
+export type UpdateImage = z.output<typeof UpdateImage>;
+
+export const updateImage = endpoint({
+  name: "images.update",
+  method: "PATCH",
+  path: "/products/:productId/images/:imageId",
+  summary: "Describe an image, or move it",
+  tag: "files",
+  access,
+  params: params.extend({ imageId: z.string() }),
+  request: json(UpdateImage, { alt: "A haiku about rain", position: 1 }),
+  response: one(ProductImage),
+  errors: [...errors, "IMAGE_NOT_FOUND"],
 });
 
 export const deleteImage = endpoint({

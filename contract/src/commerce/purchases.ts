@@ -56,7 +56,7 @@ export const Purchase = NewPurchase.extend({
 const lines = z
   .object({ subtotal: Amount, discount: Amount, tax: Amount, total: Amount })
   .describe("total = subtotal − discount, + tax unless the price includes it");
-const taxRate = z
+export const taxRate = z
   .object({ percent: z.number(), inclusive: z.boolean(), country: z.string() })
   .nullable()
   .describe("How lines.tax was calculated; inclusive: the price includes it. null: no tax");

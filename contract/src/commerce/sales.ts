@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { Country } from "../accounts/countries.ts";
 import { endpoint, listOf, one } from "../core/endpoint.ts";
-import { Amount, Currency, filter, paging, Timestamp } from "../core/envelope.ts";
-import { orderStatuses, PurchaseDetail, receiptNumber } from "./purchases.ts";
+import { Amount, Currency, filter, paging, QueryCurrency, queryNumber, Timestamp } from "../core/envelope.ts";
+import { orderStatuses, PurchaseDetail, receiptNumber, taxRate } from "./purchases.ts";
 
 const person = z.object({ id: z.string(), name: z.string() });
 const rate = z.int().describe("In basis points");
@@ -44,6 +45,47 @@ export const AdminOrderDetail = AdminOrder.extend({
   receiptNumber,
 }).meta({ id: "AdminOrderDetail" });
 
+export const MAX_QUOTED_COUNTRIES = 30;
+
+const QuoteSale = z.strictObject({
+  price: queryNumber(z.number().positive()).describe("In the unit of the currency"),
+  currency: QueryCurrency.optional().describe("Default: the marketplace's"),
+  countries: z
+    .string()
+    .max(MAX_QUOTED_COUNTRIES * 4)
+    .transform((text) => [...new Set(text.split(",").map((code) => code.trim().toUpperCase()))])
+    .pipe(z.array(Country).max(MAX_QUOTED_COUNTRIES))
+    .describe("The buyers' countries, separated by commas, such as DE,FR,US"),
+  commissionBasisPoints: queryNumber(z.int().min(0).max(10_000))
+    .optional()
+    .describe("The commission of a referrer; default: the rate of your account"),
+});
+
+export const SaleQuote = z
+  .object({
+    price: Amount,
+    currency: Currency,
+    decimals: z.int().min(0).max(3).describe("The decimals of the currency: JPY 0, USD 2, KWD 3"),
+    feeBasisPoints: rate.describe("The marketplace's part of the net price, in basis points"),
+    commissionBasisPoints: rate.describe("The referrer's part of the net price, in basis points"),
+    countries: z.array(
+      z.object({
+        country: z.string(),
+        taxRate,
+        total: Amount.describe("What the buyer pays: tax, fee and earnings together"),
+        tax: Amount,
+        fee: Amount,
+        earnings: Amount.describe("Your part of a sale without a referral"),
+        referred: z
+          .object({ commission: Amount, earnings: Amount })
+          .describe("The referrer's and your part of a sale with a referral"),
+      }),
+    ),
+  })
+  .meta({ id: "SaleQuote" });
+
+export type QuoteSale = z.output<typeof QuoteSale>;
+export type SaleQuote = z.input<typeof SaleQuote>;
 export type Sale = z.input<typeof Sale>;
 export type AdminOrder = z.input<typeof AdminOrder>;
 export type AdminOrderDetail = z.input<typeof AdminOrderDetail>;
@@ -65,6 +107,18 @@ export const list = endpoint({
   access: { who: "member", permission: "purchases:read", rolePermission: "manage:products" },
   query: z.strictObject({ ...paging, ...filters, productId: filter(z.string().max(100)) }),
   response: listOf(Sale),
+});
+
+export const quote = endpoint({
+  name: "sales.quote",
+  method: "GET",
+  path: "/sales/quote",
+  summary: "Calculate what a sale at a price would pay you",
+  description: "By the rates of today, for buyers of each country. It needs no product and writes nothing.",
+  access: { who: "member", permission: "purchases:read" },
+  query: QuoteSale,
+  response: one(SaleQuote),
+  errors: ["VALIDATION_ERROR"],
 });
 
 export const orders = endpoint({

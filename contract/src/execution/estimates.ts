@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { endpoint, json, one } from "../core/endpoint.ts";
 import { Provider } from "../core/providers.ts";
-import { executionTypes } from "./executions.ts";
+import { draftToRun, executionTypes } from "./executions.ts";
 
 const tokens = z.object({ min: z.int(), max: z.int().nullable().describe("null: no limit") });
 const cost = z
@@ -44,6 +44,7 @@ export const EstimateExecution = z
       .record(z.string(), z.unknown())
       .default({})
       .describe("A prompt's variables, or a workflow's input"),
+    draft: draftToRun,
     options: z
       .strictObject({
         model: z.string().min(1).max(200).optional(),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { CreateProduct } from "../catalog/products.ts";
 import { endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { filter, paging, Timestamp } from "../core/envelope.ts";
 
@@ -56,6 +57,14 @@ export const TimeoutSeconds = z
     "The provider's time limit in total, with retries. Default: 600 seconds in total and 300 of silence. If you set it, silence has no other limit",
   );
 
+export const PromptDraft = CreateProduct.pick({ content: true, contentFormat: true, variables: true }).meta({
+  id: "PromptDraft",
+  description: "Content that its author tries out before it becomes a version of the product.",
+});
+export const draftToRun = PromptDraft.optional().describe(
+  "For the author of a prompt: run this content in place of the stored one, without saving it. Not with options.version. productVersion of the run ends with -draft, and it cannot become a sample of the product",
+);
+
 export const Execute = z
   .strictObject({
     productId: z.string().min(1).max(100),
@@ -72,6 +81,7 @@ export const Execute = z
       .default({})
       .meta({ type: "object", additionalProperties: { type: "string" } })
       .describe("Values by variable name; each a string of at most 32 KiB"),
+    draft: draftToRun,
     stream: z.boolean().default(false).describe("true: respond with events, like Accept: text/event-stream"),
     options: z
       .strictObject({
@@ -108,7 +118,7 @@ export const Execution = z
     mode: Mode,
     status: z.enum(executionStatuses),
     productId: z.string(),
-    productVersion: z.string(),
+    productVersion: z.string().describe("It ends with -draft where its author tried out what is not saved"),
     provider: z.string().nullable().describe("null: a workflow, whose steps have their own providers"),
     model: z.string().nullable(),
     usage: Usage.nullable(),
@@ -171,6 +181,7 @@ export const SharedRun = z
 
 export type ProductRuns = z.input<typeof ProductRuns>;
 export type AcceptedExecution = z.input<typeof AcceptedExecution>;
+export type PromptDraft = z.output<typeof PromptDraft>;
 export type Execute = z.output<typeof Execute>;
 export type ExecutionResult = z.input<typeof ExecutionResult>;
 export type Execution = z.input<typeof Execution>;

@@ -9,6 +9,7 @@ export {
   type AccountRow,
   accountColumns,
   findAccount,
+  findCommissionRate,
   findCountry,
   lockAccount,
   lockOpenAccounts,

@@ -28,6 +28,13 @@ export const findUserByEmail = (db: Queries, email: string) =>
     .where((row) => row(row.fn("lower", ["email"]), "=", email.toLowerCase()))
     .executeTakeFirst();
 
+/** The rate of a seller's products that have none of their own, in basis points. */
+export async function findCommissionRate(db: Queries, id: string): Promise<number> {
+  const columns = ["commissionBasisPoints"] as const;
+  const user = await db.selectFrom("users").select(columns).where("id", "=", id).executeTakeFirstOrThrow();
+  return user.commissionBasisPoints;
+}
+
 /** Weak enough that rows which refer to the account can be written meanwhile. */
 export const lockPlanOfUser = (db: Queries, id: string) =>
   db

@@ -258,6 +258,35 @@ suite("the images of a product", () => {
     assert.equal((await seller.get(`/v1/products/${productId}`)).body.data.images.length, 10);
   });
 
+  test("PATCH: a new text and a new place; the first image is the cover", async () => {
+    const productId = await createDraft(seller);
+    const ids: string[] = [];
+    for (const red of [10, 40, 80]) ids.push((await hasImage(await picture({ red }), productId)).id);
+    const change = (id: string | undefined, body: object) =>
+      seller.patch(`/v1/products/${productId}/images/${id}`, body);
+    const readGallery = async (): Promise<[string, string][]> =>
+      (await seller.get(`/v1/products/${productId}`)).body.data.gallery.map(
+        ({ id, alt }: { id: string; alt: string }) => [id, alt],
+      );
+    const [one, two, three] = ids;
+    const described = await change(two, { alt: "Rain" });
+    assert.deepEqual([described.status, described.body.data.alt], [200, "Rain"]);
+    assert.deepEqual(await readGallery(), [
+      [one, ""],
+      [two, "Rain"],
+      [three, ""],
+    ]);
+    await change(three, { position: 1 });
+    assert.deepEqual((await readGallery())[0], [three, ""]);
+    await change(three, { position: 10 });
+    assert.deepEqual((await readGallery())[2], [three, ""]);
+    assertError(await change("img_nothing", { alt: "x" }), 404, "IMAGE_NOT_FOUND");
+    assertError(await change(one, { position: 0 }), 400, "INVALID_REQUEST");
+    const stranger = await market.createUser();
+    const foreign = await stranger.patch(`/v1/products/${productId}/images/${one}`, { alt: "x" });
+    assertError(foreign, 404, "PRODUCT_NOT_FOUND");
+  });
+
   test("DELETE, an unknown id: 404", async () => {
     const reply = await seller.delete(`/v1/products/${await createDraft(seller)}/images/img_nothing`);
     assertError(reply, 404, "IMAGE_NOT_FOUND");

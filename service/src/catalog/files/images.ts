@@ -1,3 +1,4 @@
+import { MAX_IMAGES, type UpdateImage } from "@stoa/contract";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { requireUuid, toId, toUuid } from "../../core/ids.ts";
@@ -8,8 +9,6 @@ import { authorizeChange } from "../products/ownership.ts";
 import { changeAttachments } from "../products/products.ts";
 import { imageKey, storeBlob } from "./blobs.ts";
 import { encodeImage } from "./image-encoder.ts";
-
-const MAX_IMAGES = 10;
 
 /** The same picture again only changes its alternative text. */
 export async function addImage(
@@ -39,6 +38,26 @@ function addOrUpdateImage(images: StoredImage[], image: StoredImage, alt: string
     "file",
     `is one too many: a product has at most ${MAX_IMAGES} images, take one away first`,
   );
+}
+
+export async function changeImage(
+  ctx: Context,
+  caller: Member,
+  ids: { productId: string; imageId: string },
+  { alt, position }: UpdateImage,
+  source: RequestSource,
+) {
+  const { id } = await authorizeChange(ctx, caller, ids.productId);
+  const imageId = toUuid("img", ids.imageId);
+  const product = await changeAttachments(ctx, { caller, source }, id, ({ images }) => {
+    const at = images.findIndex((image) => image.id === imageId);
+    const image = images[at];
+    if (!image) throw new ApiError("IMAGE_NOT_FOUND");
+    const others = images.filter((one) => one !== image);
+    return { images: others.toSpliced((position ?? at + 1) - 1, 0, { ...image, alt: alt ?? image.alt }) };
+  });
+  const stored = product.images.find((image) => image.id === imageId);
+  return toProductImage(ctx, required(stored, "the image that was changed"));
 }
 
 export async function removeImage(

@@ -2,7 +2,7 @@ import { api } from "@stoa/contract";
 import { repeatableRoute, route, uploadRoute } from "../../platform/http/route.ts";
 import { authorizeChange } from "../products/ownership.ts";
 import { addFile, removeFile } from "./files.ts";
-import { addImage, removeImage } from "./images.ts";
+import { addImage, changeImage, removeImage } from "./images.ts";
 
 export const fileRoutes = [
   repeatableRoute(
@@ -23,6 +23,9 @@ export const fileRoutes = [
       (ctx, caller, { params, body, file }, { source }) =>
         addImage(ctx, caller, params.productId, file, { alt: body.alt, source }),
     ),
+  ),
+  route(api.images.update, (ctx, caller, { params, body }, { source }) =>
+    changeImage(ctx, caller, params, body, source),
   ),
   route(api.images.delete, (ctx, caller, { params }, { source }) => removeImage(ctx, caller, params, source)),
 ];

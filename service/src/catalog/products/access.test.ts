@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { contentPreview } from "@stoa/contract";
 import fc from "fast-check";
 import { buyProduct, createDraft, createProduct, haiku, refundEverything } from "../../../test/factories.ts";
 import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
-import { contentPreview } from "./content.ts";
 
 let market: Market;
 let author: Client;

@@ -1,14 +1,8 @@
-import { hasInvisible, type ProductWarning } from "@stoa/contract";
+import { FOREIGN_TAG, hasInvisible, type ProductWarning } from "@stoa/contract";
 import { ApiError, formatPath } from "../../core/errors.ts";
 import { parseMessages, parseTemplate, type Template } from "../../formats/prompt-template/template.ts";
 import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { Content } from "./content.ts";
-
-/**
- * Tags of Handlebars, Mustache, Jinja and Go templates. `{{"` is excluded: a JSON example may begin with it. Bounded,
- * and no repetition can match the brace that starts the next tag, so that a search is linear.
- */
-const FOREIGN_TAG = /\{\{[ \t]*[#/^>!&~@$*.\w-][^{}\n]{0,200}\}\}|\{%[^{}\n]{1,200}%\}|\{#[^{}\n]{1,200}#\}/g;
 
 const MAX_NAMED_TAGS = 3;
 const MAX_TAG_CHARACTERS = 40;

@@ -1,4 +1,4 @@
-import type { ProductDetail } from "@stoa/contract";
+import { contentPreview, type ProductDetail } from "@stoa/contract";
 import { type Caller, type Context, isMember } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
@@ -11,7 +11,6 @@ import { authorOf, averageRating, sharedFields } from "../search/card.ts";
 import { listSimilar } from "../search/similar.ts";
 import { recordView, type Visit } from "../search/views.ts";
 import { fileLinkExpiry, toProductFiles, toProductImage } from "./attachments.ts";
-import { contentPreview } from "./content.ts";
 import { dependencyEtag, readDependencies } from "./dependencies.ts";
 import { findProductForReader, type ModerationDecision, type ProductForReader } from "./queries.ts";
 import { toSample } from "./samples.ts";

@@ -16,6 +16,7 @@ import {
 } from "../refunds/refunds.ts";
 import { buyProduct, listPurchases, readPurchase, resumePurchase } from "./purchases.ts";
 import { readQuote } from "./quote.ts";
+import { readSaleQuote } from "./sale-quote.ts";
 
 export const purchaseRoutes = [
   resumableRoute(
@@ -66,6 +67,7 @@ export const purchaseRoutes = [
     (ctx, caller, { params }, { source }) => refundBuyers(ctx, caller, params.productId, source),
     async (_ctx, _caller, response) => JSON.parse(response),
   ),
+  route(api.sales.quote, (ctx, caller, { query }) => readSaleQuote(ctx, caller, query)),
   route(api.sales.list, (ctx, caller, { query }) => listSales(ctx, caller, query)),
   route(api.admin.orders.list, (ctx, _caller, { query }) => listAllOrders(ctx, query)),
   route(api.admin.orders.get, (ctx, _caller, { params }) => readAnyOrder(ctx, params.orderId)),

@@ -1,6 +1,7 @@
 import type { Estimate, EstimatedCall, EstimateExecution, Execute } from "@stoa/contract";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
+import { ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import {
   defaultModels,
@@ -41,6 +42,8 @@ async function estimateProduct(
   if (apiKeyId !== undefined) return estimateWithKey(ctx, caller, { ...input, apiKeyId });
   const product = await findProductToRun(ctx, caller, input.productId);
   mustBeEntitled(product);
+  if (product.type === "WORKFLOW" && input.draft)
+    throw ruleViolation("draft", "is for prompts: this product is a workflow");
   if (product.type === "WORKFLOW") return { product, ...(await estimateWorkflow(ctx, product, input)) };
   const { version, messages } = await renderPrompt(ctx, product, input);
   const call = { messages, maxTokens: input.options.maxTokens, at: ctx.now() };

@@ -1,8 +1,9 @@
-import type { Execute } from "@stoa/contract";
+import type { Execute, PromptDraft } from "@stoa/contract";
+import { analyzeContent } from "../../catalog/products/content.ts";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import { findRunnableVersion } from "../../catalog/products/product-lookup.ts";
 import type { Context, Member } from "../../core/context.ts";
-import { ApiError, fieldError, ruleViolation } from "../../core/errors.ts";
+import { ApiError, fieldError, fieldProblemsOf, ruleViolation } from "../../core/errors.ts";
 import { parseMessages, renderMessages } from "../../formats/prompt-template/template.ts";
 import { checkVariables } from "../../formats/prompt-template/variables.ts";
 import {
@@ -10,6 +11,7 @@ import {
   defaultModels,
   type Message,
 } from "../../integrations/ai-providers/ai-provider.ts";
+import { toDraftVersion } from "../executions/draft-version.ts";
 import { findUsableKey, type UsableKey } from "../provider-keys/provider-keys.ts";
 import { limitToMaxCost, type RunOptions } from "./max-cost.ts";
 
@@ -51,17 +53,44 @@ export async function prepareRun(ctx: Context, caller: Member, input: Execute): 
   };
 }
 
-/** Renders the version that the caller may run. */
+interface RenderInput {
+  variables: Record<string, unknown>;
+  draft?: PromptDraft | undefined;
+  options: { version?: string | undefined };
+}
+
+/** Renders the version that the caller may run, or the draft of its author. */
 export async function renderPrompt(
   ctx: Context,
   product: Product,
-  { variables, options }: { variables: Record<string, unknown>; options: { version?: string | undefined } },
+  { variables, draft, options }: RenderInput,
 ): Promise<{ version: string; messages: Message[] }> {
-  const version = await findVersionToRun(ctx, product, options.version);
+  const version = draft
+    ? await prepareDraft(product, draft, options.version)
+    : await findVersionToRun(ctx, product, options.version);
   const checked = checkVariables(version.variables, variables);
   if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
   const messages = renderMessages(parseMessages(version.contentFormat, version.content), checked.values);
   return { version: version.version, messages };
+}
+
+/** With the checks of PATCH /products/{productId}. */
+async function prepareDraft(product: Product, draft: PromptDraft, pinned: string | undefined) {
+  if (product.reason !== "author")
+    throw new ApiError("UNAUTHORIZED", "Only its author may run a draft.", { required: "author" });
+  if (product.type !== "PROMPT") throw ruleViolation("draft", "is for prompts: this product is a workflow");
+  if (pinned !== undefined) throw ruleViolation("options.version", "cannot be sent with draft");
+  const { variables } = await analyzeContent({ type: "PROMPT", ...draft }, draft.variables).catch(
+    (error: unknown) => {
+      if (!(error instanceof ApiError)) throw error;
+      const problems = fieldProblemsOf(error, "content");
+      throw fieldError(
+        "INVALID_REQUEST",
+        problems.map(({ field, reason }) => ({ field: `draft.${field}`, reason })),
+      );
+    },
+  );
+  return { ...draft, variables, version: toDraftVersion(product.version) };
 }
 
 function fulfilledOrThrow<Value>(settled: PromiseSettledResult<Value>): Value {

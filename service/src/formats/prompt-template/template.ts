@@ -1,3 +1,4 @@
+import { parseTemplate, type Template } from "@stoa/contract";
 import {
   type FieldProblem,
   fieldError,
@@ -7,94 +8,12 @@ import {
 } from "../../core/errors.ts";
 import { type Message, messageRoles } from "../../integrations/ai-providers/ai-provider.ts";
 
-/**
- * The template language `template/1` has only variables, because authors are untrusted.
- * - `{{name}}` is a value, `{{name=default}}` a value or its default, with optional spaces and tabs around the name and the `=`.
- * - A default ends at the next `}}` and may contain line breaks and `{{`. `{{name=}}` has the empty default.
- * - `\{{` is a literal `{{`. There is no other escape.
- * - Any other `{{` is literal, and parsing continues at its second brace: `{{{name}}}` is the value in single braces.
- * Rendering never parses values or defaults as templates.
- */
-export type Template = readonly (string | TemplateVariable)[];
-
-export interface TemplateVariable {
-  name: string;
-  default?: string;
-}
+/** In the contract, so that clients find the same variables as the service. */
+export { listTemplateVariables, parseTemplate, type Template } from "@stoa/contract";
 
 export type TemplateValues = ReadonlyMap<string, string> | Readonly<Record<string, string>>;
 
 export type ContentFormat = "text" | "messages";
-
-// Sticky and without backtracking: a failed match costs no more than the characters that it read.
-const TAG_START = /\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*(\}\}|=)/y;
-
-/** Every text is a valid template. Linear in the length of the text. */
-export function parseTemplate(text: string): Template {
-  const parts: (string | TemplateVariable)[] = [];
-  const lastClose = text.lastIndexOf("}}");
-  let literalFrom = 0;
-  let at = text.indexOf("{{");
-  while (at !== -1) {
-    const escaped = at > literalFrom && text[at - 1] === "\\";
-    const tag = escaped ? undefined : readTag(text, at, lastClose);
-    if (tag) {
-      pushText(parts, text.slice(literalFrom, at));
-      parts.push(tag.variable);
-      literalFrom = tag.end;
-    } else if (escaped) {
-      pushText(parts, text.slice(literalFrom, at - 1));
-      parts.push("{{");
-      literalFrom = at + 2;
-    }
-    at = text.indexOf("{{", Math.max(literalFrom, at + 1));
-  }
-  pushText(parts, text.slice(literalFrom));
-  return parts;
-}
-
-function pushText(parts: (string | TemplateVariable)[], text: string): void {
-  if (text !== "") parts.push(text);
-}
-
-function readTag(
-  text: string,
-  at: number,
-  lastClose: number,
-): { variable: TemplateVariable; end: number } | undefined {
-  TAG_START.lastIndex = at;
-  const match = TAG_START.exec(text);
-  if (!match) return undefined;
-  const [start, name = "", end] = match;
-  const afterStart = at + start.length;
-  if (end === "}}") return { variable: { name }, end: afterStart };
-  // Checked before the search: otherwise thousands of `{{a=` without an end would each scan the rest of the text.
-  if (lastClose < afterStart) return undefined;
-  const close = text.indexOf("}}", afterStart);
-  return { variable: { name, default: trimBlanks(text.slice(afterStart, close)) }, end: close + 2 };
-}
-
-function trimBlanks(text: string): string {
-  let from = 0;
-  let to = text.length;
-  while (from < to && isBlank(text[from])) from++;
-  while (to > from && isBlank(text[to - 1])) to--;
-  return text.slice(from, to);
-}
-
-const isBlank = (character: string | undefined) => character === " " || character === "\t";
-
-/** Lists each variable once, in order of appearance, with its first default. */
-export function listTemplateVariables(...templates: Template[]): TemplateVariable[] {
-  const byName = new Map<string, TemplateVariable>();
-  for (const part of templates.flat()) {
-    if (typeof part === "string") continue;
-    const seen = byName.get(part.name);
-    if (!seen) byName.set(part.name, { ...part });
-    else if (seen.default === undefined && part.default !== undefined) seen.default = part.default;
-  }
-  return [...byName.values()];
-}
 
 /** A variable without a value gets the default at its place, else the empty string. */
 export const renderTemplate = (template: Template, values: TemplateValues): string =>
