@@ -8,6 +8,7 @@ const BUYERS = 50_000;
 export const PRODUCTS_OF_ONE = 200;
 const PRODUCTS_OF_OTHERS = 5;
 const REFUNDED_EVERY = 20;
+const RUN_EVERY = 2;
 /** Views of other sellers' products exist for this many days; the first seller's views show their cost. */
 const VIEW_DAYS = 60;
 
@@ -16,10 +17,11 @@ export const productId = (nth: number) => idOf("product", `'${nth}'`);
 
 /**
  * SQL for an empty market with orders over five years, evenly. A tenth is the first seller's. A few buyers buy often,
- * many buy once. One in ten came by a referrer, one in nine paid in euros, one in twenty was refunded.
+ * many buy once. One in ten came by a referrer, one in nine paid in euros, one in twenty was refunded. Every second
+ * buyer ran the product once, an hour later.
  */
 export function soldMarket(orders: number): string[] {
-  return [...people, ...products, ...sales(orders), ...refunds, ...views];
+  return [...people, ...products, ...sales(orders), ...refunds, ...runs, ...views];
 }
 
 const people = [
@@ -96,6 +98,12 @@ const refunds = [
      ('seller', seller_id, -seller_minor, matures_at),
      ('platform_revenue', null, -fee_minor, null)`,
   ),
+];
+
+const runs = [
+  `insert into executions (id, user_id, product_id, product_version, provider, model, status, created_at, completed_at)
+   select ${idOf("run", "id::text")}, buyer_id, product_id, '1.0.0', 'openai', 'gpt-4o-mini', 'completed', at, at
+     from (select *, completed_at + interval '1 hour' as at from orders where receipt_number % ${RUN_EVERY} = 0) as o`,
 ];
 
 const views = [

@@ -21,9 +21,12 @@ const MOVEMENTS = 10_000;
 const SPREAD_MS = 900_000;
 const DAY_MS = 86_400_000;
 const MONTH = 30;
+const YEAR = 365;
 const FIVE_YEARS = 1_825;
 const AIM_MS = 30;
 const AIM_CUSTOMERS_MS = 500;
+/** Of a click in the web client. */
+const AIM_CLICK_MS = 200;
 
 interface Question {
   name: string;
@@ -133,6 +136,8 @@ function questionsOf(): Question[] {
   const products = "/v1/analytics/products";
   const revenue = "/v1/analytics/revenue";
   const customers = "/v1/analytics/customers";
+  const funnel = "/v1/analytics/funnel";
+  const entries = "/v1/analytics/entries";
   const years = { days: FIVE_YEARS, aimMs: AIM_MS };
   return [
     { name: "products, a month", path: products, days: MONTH, aimMs: AIM_MS },
@@ -167,6 +172,12 @@ function questionsOf(): Question[] {
       aimMs: AIM_CUSTOMERS_MS,
       more: "interval=month",
     },
+    { name: "funnel, a month", path: funnel, days: MONTH, aimMs: AIM_CLICK_MS },
+    { name: "funnel, a year", path: funnel, days: YEAR, aimMs: AIM_CLICK_MS },
+    { name: "funnel, five years", path: funnel, days: FIVE_YEARS },
+    { name: "entries of a month", path: entries, days: MONTH, aimMs: AIM_CLICK_MS },
+    { name: "entries of a year", path: entries, days: YEAR, aimMs: AIM_CLICK_MS },
+    { name: "entries of five years", path: entries, days: FIVE_YEARS },
     { name: "products as CSV, five years", path: `${products}/export`, days: FIVE_YEARS },
     { name: "customers as CSV, five years", path: `${customers}/export`, days: FIVE_YEARS },
   ];

@@ -18,6 +18,8 @@ import * as versions from "./catalog/versions.ts";
 import * as wishlist from "./catalog/wishlist.ts";
 import * as analytics from "./commerce/analytics.ts";
 import * as analyticsCustomers from "./commerce/analytics-customers.ts";
+import * as analyticsEntries from "./commerce/analytics-entries.ts";
+import * as analyticsFunnel from "./commerce/analytics-funnel.ts";
 import * as discounts from "./commerce/discounts.ts";
 import * as paymentMethods from "./commerce/payment-methods.ts";
 import * as payouts from "./commerce/payouts.ts";
@@ -143,6 +145,8 @@ export const api = {
     exportRevenue: analytics.exportRevenue,
     customers: analyticsCustomers.customers,
     exportCustomers: analyticsCustomers.exportCustomers,
+    funnel: analyticsFunnel.funnel,
+    entries: analyticsEntries.entries,
   },
   ai: {
     execute: executions.execute,
@@ -453,6 +457,8 @@ export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } f
 export { MAX_WISHLIST_ENTRIES } from "./catalog/wishlist.ts";
 export type { ProductAnalytics, RevenueAnalytics, RevenueGroup } from "./commerce/analytics.ts";
 export type { CustomerAnalytics } from "./commerce/analytics-customers.ts";
+export type { AnalyticsEntry, LedgerFigure } from "./commerce/analytics-entries.ts";
+export type { AnalyticsFunnel } from "./commerce/analytics-funnel.ts";
 export type { CreateDiscountCode, DiscountCode, UpdateDiscountCode } from "./commerce/discounts.ts";
 export type { PaymentMethod } from "./commerce/payment-methods.ts";
 export type {

@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, MarkNotificationsRead, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, QuotaUsage, QuotePurchase, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleQuote, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, MarkNotificationsRead, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, QuotaUsage, QuotePurchase, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleQuote, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -1044,6 +1044,40 @@ export interface AnalyticsExportCustomersQuery {
   currency?: undefined | string;
 }
 
+export interface AnalyticsFunnelQuery {
+  /** If startDate is absent, it is 1, 7, 30 or 365 days before endDate */
+  period?: undefined | Open<"day" | "week" | "month" | "year">;
+  /** The first day. At most five years before the last */
+  startDate?: undefined | string;
+  /** The last day, included; default: today */
+  endDate?: undefined | string;
+  /** The time zone of the days: an IANA name such as America/New_York. Views are always counted by UTC days */
+  timezone?: undefined | string;
+  /** Default: all your products */
+  productId?: undefined | string;
+}
+
+export interface AnalyticsEntriesQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+  /** If startDate is absent, it is 1, 7, 30 or 365 days before endDate */
+  period?: undefined | Open<"day" | "week" | "month" | "year">;
+  /** The first day. At most five years before the last */
+  startDate?: undefined | string;
+  /** The last day, included; default: today */
+  endDate?: undefined | string;
+  /** The time zone of the days: an IANA name such as America/New_York. Views are always counted by UTC days */
+  timezone?: undefined | string;
+  /** Default: the currency of most of your sales */
+  currency?: undefined | string;
+  /** Default: all your products */
+  productId?: undefined | string;
+  /** The sum, by its name in the summary */
+  figure?: undefined | Open<"grossRevenue" | "refunds" | "disputes" | "tax" | "platformFees" | "referralCommissions" | "netRevenue">;
+}
+
 export class AnalyticsResource extends Resource {
   /**
    * Read sales, revenue and views of your products
@@ -1109,6 +1143,28 @@ export class AnalyticsResource extends Resource {
    */
   exportCustomers(query?: AnalyticsExportCustomersQuery, options?: RequestOptions): Call<Response> {
     return this.client.download("GET", "/analytics/customers/export", { query }, options);
+  }
+
+  /**
+   * Count views, purchases, runs and refunds
+   *
+   * What became of the purchases of these days until now. Counts are exact and have no currency. docs/guides/analytics.md has the formulas.
+   *
+   * Needs the permission `analytics:read`. The account's role must have `read:analytics`.
+   */
+  funnel(query?: AnalyticsFunnelQuery, options?: RequestOptions): Call<AnalyticsFunnel> {
+    return this.client.call("GET", "/analytics/funnel", { query }, options);
+  }
+
+  /**
+   * List the ledger entries behind a sum, newest first
+   *
+   * The entries of the ledger that add up to a sum of GET /analytics/revenue for the same days, time zone and currency. `meta.sum` adds all of them, on every page.
+   *
+   * Needs the permission `analytics:read`. The account's role must have `read:analytics`.
+   */
+  entries(query?: AnalyticsEntriesQuery, options?: RequestOptions): List<AnalyticsEntry> {
+    return this.client.list("/analytics/entries", { query }, options);
   }
 }
 

@@ -23,6 +23,8 @@ export interface ListMeta extends Meta {
   correctedSearch?: string;
   /** In lists of notifications: how many are unread. */
   unreadCount?: number;
+  /** In the ledger entries of analytics: the sum of all of them. */
+  sum?: number;
   [name: string]: unknown;
 }
 

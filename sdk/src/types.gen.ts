@@ -1325,6 +1325,48 @@ export interface CustomerAnalytics {
   })[];
 }
 
+export interface AnalyticsFunnel {
+  startDate: string;
+  endDate: string;
+  timezone: string;
+  /** Viewers by product and day, for the UTC days with these dates */
+  views: number;
+  /** Sales of these days in every currency, with free copies */
+  purchases: number;
+  /** Those of the purchases whose buyer has run the product since */
+  ran: number;
+  /** Those of the purchases that were refunded or lost in a dispute since, at least in part */
+  refunded: number;
+  /** Runs of your products by others that began in these days */
+  runs: number;
+  /** purchases ÷ views, four decimals, at most 1; 0 without views */
+  viewsToPurchases: number;
+  /** ran ÷ purchases, four decimals; 0 without purchases */
+  purchasesToRan: number;
+  /** refunded ÷ purchases, four decimals; 0 without purchases */
+  purchasesToRefunded: number;
+}
+
+export interface AnalyticsEntry {
+  /** The ledger transaction; its other entries belong to other sums */
+  transactionId: string;
+  kind: Open<"sale" | "refund" | "dispute_opened" | "dispute_won" | "dispute_lost">;
+  /** The account of the ledger: docs/guides/money.md */
+  account: Open<"seller" | "referrer" | "platform_revenue" | "tax_payable">;
+  /** What the entry adds to the sum. The ledger has the opposite sign if the sum is refunds or disputes */
+  amount: number;
+  /** ISO 4217 */
+  currency: string;
+  /** ISO 8601, UTC, milliseconds */
+  occurredAt: string;
+  orderId: string;
+  product: {
+    id: string;
+    /** As it was sold */
+    title: string;
+  };
+}
+
 export interface ExecutionResult {
   executionId: string;
   output: string;

@@ -154,10 +154,10 @@ export type ProductAnalytics = z.input<typeof ProductAnalytics>;
 export type RevenueAnalytics = z.input<typeof RevenueAnalytics>;
 export type RevenueGroup = (typeof revenueGroups)[number];
 
-const ofProducts = z.strictObject({
-  ...span,
-  productId: filter(z.string().max(100), "Default: all your products"),
-});
+/** One product in place of all. */
+export const ofProduct = { productId: filter(z.string().max(100), "Default: all your products") };
+
+const ofProducts = z.strictObject({ ...span, ...ofProduct });
 const ofRevenue = z.strictObject({ ...span, groupBy: z.enum(revenueGroups).default("product") });
 
 const EXACT =

@@ -31,6 +31,10 @@ export const ListMeta = Meta.extend({
     .min(0)
     .optional()
     .describe("For lists of notifications: how many are unread, exact up to 10,000"),
+  sum: z
+    .number()
+    .optional()
+    .describe("For entries of analytics: the sum of all of them, in the unit of their currency"),
 }).meta({ id: "ListMeta" });
 
 export const FieldProblem = z

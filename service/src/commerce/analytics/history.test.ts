@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import type { AnalyticsEntry, LedgerFigure } from "@stoa/contract";
 import fc from "fast-check";
 import {
   type AnalyticsQuery,
@@ -11,7 +12,10 @@ import { recountCustomers } from "../../../test/expected-customers.ts";
 import { byCurrency, type GroupBy, recountProducts, recountRevenue } from "../../../test/expected-sales.ts";
 import { runs } from "../../../test/full-size.ts";
 import { anyHistory, type History, openStage, pick, type Shop } from "../../../test/histories.ts";
+import type { Client } from "../../../test/market.ts";
 import { dayOf } from "../../core/dates.ts";
+import { toDecimal, toMinor } from "../../core/money/amount.ts";
+import { figures } from "./entries.ts";
 
 /** A history takes 500 ms, a query 100 ms. */
 const HISTORIES = 4;
@@ -22,6 +26,7 @@ const ZONES = [
   ...["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"],
   ...["Asia/Beirut", "America/Havana", "America/Santiago", "Pacific/Chatham"],
 ];
+const ledgerFigures = Object.keys(figures) as LedgerFigure[];
 /** A few days before clock changes in several zones. */
 const BEGINNINGS = ["03-05T22:10:00.000Z", "10-23T20:55:00.000Z"];
 
@@ -103,10 +108,35 @@ async function assertEqualToOrders(
   const expected = recountRevenue(moves, { ...query, groupBy }, categoryOf);
   assert.deepEqual(withoutFunds(revenue), { ...common, ...expected });
   await assertBalances(shop, revenue);
+  for (const figure of ledgerFigures) await assertEqualToEntries(seller, revenue, figure);
 
   const customers = await read("customers");
   assert.deepEqual(customers, { ...common, ...recountCustomers(moves, query) });
 }
+
+/** All pages of the ledger entries behind a sum add up to it, in minor units. */
+async function assertEqualToEntries(
+  seller: Client,
+  { currency, startDate, endDate, timezone, summary }: ResponseData,
+  figure: LedgerFigure,
+): Promise<void> {
+  const query = new URLSearchParams({ currency, startDate, endDate, timezone, figure, limit: "7" });
+  const entries: AnalyticsEntry[] = [];
+  for (let page = 1, total = 1; entries.length < total; page++) {
+    const reply = await seller.get(`/v1/analytics/entries?${query}&page=${page}`);
+    assert.equal(reply.status, 200, reply.text);
+    assert.equal(reply.body.meta.sum, summary[figure], figure);
+    entries.push(...reply.body.data);
+    total = reply.body.meta.total;
+    assert.ok(entries.length === total || reply.body.data.length > 0);
+  }
+  const minor = entries.reduce((sum, { amount }) => sum + toSigned(amount, currency)!, 0n);
+  assert.equal(toDecimal(minor, currency), summary[figure], figure);
+  assert.ok(entries.every(({ occurredAt }, at) => at === 0 || occurredAt <= entries[at - 1]!.occurredAt));
+}
+
+const toSigned = (amount: number, currency: string) =>
+  amount < 0 ? -toMinor(-amount, currency)! : toMinor(amount, currency);
 
 function mostSold(moves: MoneyMovement[]): string {
   const sales = Map.groupBy(moves, ({ currency }) => currency);

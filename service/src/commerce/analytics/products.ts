@@ -59,7 +59,7 @@ export async function productAnalytics(
 }
 
 /** The caller must be the author of a requested product. */
-async function salesScopeOf(
+export async function salesScopeOf(
   ctx: Context,
   { userId: sellerId }: Member,
   productId: string | undefined,

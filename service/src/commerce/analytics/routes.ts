@@ -2,6 +2,8 @@ import { api } from "@stoa/contract";
 import { route } from "../../platform/http/route.ts";
 import { customerAnalytics } from "./customers.ts";
 import { exportCustomers } from "./customers-export.ts";
+import { listFigureEntries } from "./entries.ts";
+import { analyticsFunnel } from "./funnel.ts";
 import { exportProductAnalytics, productAnalytics } from "./products.ts";
 import { exportRevenueAnalytics, revenueAnalytics } from "./revenue.ts";
 
@@ -12,4 +14,6 @@ export const analyticsRoutes = [
   route(api.analytics.exportRevenue, (ctx, caller, { query }) => exportRevenueAnalytics(ctx, caller, query)),
   route(api.analytics.customers, (ctx, caller, { query }) => customerAnalytics(ctx, caller, query)),
   route(api.analytics.exportCustomers, (ctx, caller, { query }) => exportCustomers(ctx, caller, query)),
+  route(api.analytics.funnel, (ctx, caller, { query }) => analyticsFunnel(ctx, caller, query)),
+  route(api.analytics.entries, (ctx, caller, { query }) => listFigureEntries(ctx, caller, query)),
 ];

@@ -16,6 +16,8 @@ export interface Page<T> {
   ratings?: Ratings;
   /** Only for notifications. */
   unreadCount?: number;
+  /** Only for the ledger entries of analytics. */
+  sum?: number;
 }
 
 export interface Paging {

@@ -82,6 +82,7 @@ create table executions (
 );
 create index executions_user on executions (user_id, id desc) where deleted_at is null;
 create index executions_running on executions (lease_until) where status = 'running' and type = 'PROMPT';
-create index executions_product on executions (product_id);
+-- The runs of a product since some time, and by whom, from the index alone.
+create index executions_product on executions (product_id, created_at) include (user_id);
 create index executions_texts on executions (created_at) where sealed_texts is not null;
 create index executions_key on executions (provider_key_id, created_at);

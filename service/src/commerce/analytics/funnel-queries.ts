@@ -1,0 +1,44 @@
+import { sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
+import type { Queries } from "../../platform/db/database.ts";
+
+interface PurchaseScope {
+  sellerId: string;
+  productId?: string | undefined;
+  from: Date;
+  until: Date;
+}
+
+interface PurchaseCounts {
+  purchases: number;
+  ran: number;
+  refunded: number;
+  runs: number;
+}
+
+/**
+ * Counts purchases between two times, what became of them, and the runs between these times. Each buyer's runs of a product become one
+ * row first: a run after `from` is enough to decide about every purchase.
+ */
+export async function countPurchases(
+  db: Queries,
+  { sellerId, productId, from, until }: PurchaseScope,
+): Promise<PurchaseCounts> {
+  const only = (column: string) =>
+    productId === undefined ? sql`` : sql`and ${sql.ref(column)} = ${productId}`;
+  const { rows } = await sql<PurchaseCounts>`
+    with ran as materialized (
+      select e.product_id, e.user_id, max(e.created_at) as last_at, count(*) filter (where e.created_at < ${until}) as runs
+        from products p join executions e on e.product_id = p.id
+       where p.author_id = ${sellerId} ${only("p.id")} and e.user_id <> ${sellerId} and e.created_at >= ${from}
+       group by 1, 2)
+    select count(*) as purchases,
+           count(*) filter (where ran.last_at >= o.completed_at) as ran,
+           count(*) filter (where o.refunded_minor > 0) as refunded,
+           (select coalesce(sum(runs), 0)::bigint from ran) as runs
+      from orders o left join ran on ran.product_id = o.product_id and ran.user_id = o.buyer_id
+     where o.seller_id = ${sellerId} ${only("o.product_id")} and o.completed_at >= ${from} and o.completed_at < ${until}`.execute(
+    db,
+  );
+  return firstOf(rows);
+}
