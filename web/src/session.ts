@@ -28,6 +28,10 @@ export const useAccount = (): Account | null => useQuery(accountQuery).data ?? n
 export const isAdmin = (account: Account | null): boolean =>
   account?.permissions.includes("view:admin_panel") ?? false;
 
+/** Whether the account has sold: others have nothing to analyze, and are refused. */
+export const canReadAnalytics = (account: Account | null): boolean =>
+  account?.permissions.includes("read:analytics") ?? false;
+
 /** The page for signing in, which leads back to here. */
 export const signInUrl = (returnTo = location.pathname + location.search): string =>
   `/auth/sign-in?returnTo=${encodeURIComponent(returnTo)}`;

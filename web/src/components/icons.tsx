@@ -66,6 +66,7 @@ import {
   IconStackPush,
   IconStar,
   IconStarFilled,
+  IconTable,
   IconTransform,
   IconTrash,
   IconUpload,
@@ -149,6 +150,7 @@ export const SignatureIcon = drawn(IconSignature);
 export const SkipIcon = drawn(IconPlayerSkipForward);
 export const StarIcon = drawn(IconStarFilled);
 export const StopIcon = drawn(IconPlayerStop);
+export const TableIcon = drawn(IconTable);
 export const TransformIcon = drawn(IconTransform);
 export const TrashIcon = drawn(IconTrash);
 export const UndoIcon = drawn(IconArrowBackUp);

@@ -12,6 +12,8 @@ export const MEMBER_PAGES: Record<string, string> = {
   "/account/data": "src/pages/account/data.tsx",
   "/notifications": "src/pages/account/notifications.tsx",
   "/studio": "src/pages/studio/overview.tsx",
+  "/studio/analytics": "src/pages/analytics/analytics.tsx",
+  "/studio/analytics/entries": "src/pages/analytics/entries.tsx",
   "/settings": "src/pages/api-access/api-keys.tsx",
   "/settings/api": "src/pages/api-access/api-keys.tsx",
   "/settings/oauth-apps": "src/pages/api-access/oauth-apps.tsx",

@@ -1,0 +1,222 @@
+import "./analytics.css";
+import type { AnalyticsEntry } from "@stoa/sdk";
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { ChevronIcon } from "../../components/icons.tsx";
+import { Id } from "../../components/id.tsx";
+import { ErrorStrip } from "../../components/page-error.tsx";
+import { Pager } from "../../components/pager.tsx";
+import { ShowAsCode } from "../../components/show-as-code.tsx";
+import { SkeletonRows } from "../../components/skeleton.tsx";
+import { curlOf } from "../../lib/curl.ts";
+import { formatSpan } from "../../lib/day-span.ts";
+import { formatCount, formatExactTime, formatMoney, LOCALE } from "../../lib/format.ts";
+import { useTitle } from "../../lib/use-title.ts";
+import {
+  ENTRIES_PER_PAGE,
+  type EntriesSearch,
+  entriesQuery,
+  FIGURES,
+  type Figure,
+  revenueQuery,
+  spanOf,
+  spanQuery,
+  zoneOf,
+} from "../../queries/analytics.ts";
+import { canReadAnalytics, useAccount } from "../../session.ts";
+
+const route = getRouteApi("/studio-shell/studio/analytics/entries");
+
+const NAMES: Record<Figure, string> = {
+  netRevenue: "Net revenue",
+  grossRevenue: "Gross revenue",
+  refunds: "Refunds",
+  disputes: "Disputes",
+  platformFees: "Marketplace fees",
+  referralCommissions: "Referral commissions",
+  tax: "Tax",
+};
+
+const KINDS: Record<string, string> = {
+  sale: "Sale",
+  refund: "Refund",
+  dispute_opened: "Dispute opened",
+  dispute_won: "Dispute won",
+  dispute_lost: "Dispute lost",
+};
+
+const ACCOUNTS: Record<string, string> = {
+  seller: "your part",
+  referrer: "referrer's part",
+  platform_revenue: "marketplace's fee",
+  tax_payable: "tax",
+};
+
+/** The ledger entries that add up to a figure. */
+export default function Entries() {
+  const search = route.useSearch();
+  const account = useAccount();
+  const figure = search.figure ?? "netRevenue";
+  useTitle(`${NAMES[figure]} in the ledger`);
+  return (
+    <main className="work" id="content">
+      <nav className="crumb" aria-label="Breadcrumb">
+        <Link to="/studio/analytics" search={spanSearch(search)} className="link">
+          Analytics
+        </Link>
+        <ChevronIcon /> <span>Ledger</span>
+      </nav>
+      <div className="row between wrap">
+        <h1 className="page-title">{NAMES[figure]} in the ledger</h1>
+        <ShowAsCode {...codeOf(search, figure)} />
+      </div>
+      {canReadAnalytics(account) ? <Proof search={search} figure={figure} /> : null}
+    </main>
+  );
+}
+
+const spanSearch = ({ figure: _figure, page: _page, ...span }: EntriesSearch) => span;
+
+function codeOf(search: EntriesSearch, figure: Figure) {
+  const { currency, ...rest } = spanQuery(search);
+  const query = { ...rest, ...(currency && { currency }), figure };
+  return {
+    curl: curlOf("GET", `/analytics/entries?${new URLSearchParams(query)}`),
+    sdk: `for await (const entry of stoa.analytics.entries(${JSON.stringify(query)})) console.log(entry);`,
+  };
+}
+
+function Proof({ search, figure }: { search: EntriesSearch; figure: Figure }) {
+  const span = spanQuery(search);
+  const { page = 1 } = search;
+  const { data, error, refetch, isPlaceholderData } = useQuery(entriesQuery(span, figure, page));
+  const { data: revenue } = useQuery(revenueQuery(span, "month", "currency"));
+  return (
+    <>
+      <FigureSelect figure={figure} />
+      <p className="sm soft analytics-meta">
+        {formatSpan(spanOf(search))}, days in {zoneOf(search).replaceAll("_", " ")}
+      </p>
+      {error && <ErrorStrip error={error} onRetry={() => void refetch()} />}
+      {!data && !error && <SkeletonRows />}
+      {data && revenue && (
+        <Comparison
+          sum={data.meta.sum ?? 0}
+          total={data.meta.total}
+          figure={revenue.summary[figure]}
+          currency={revenue.currency}
+        />
+      )}
+      {data && data.data.length > 0 && (
+        <EntryTable entries={data.data} zone={zoneOf(search)} isLoading={isPlaceholderData} />
+      )}
+      {data?.meta.total === 0 && (
+        <EmptyState title="No entries">The ledger has none of this kind in these days.</EmptyState>
+      )}
+      {data && <Pager page={page} hasMore={page * ENTRIES_PER_PAGE < data.meta.total} />}
+    </>
+  );
+}
+
+function FigureSelect({ figure }: { figure: Figure }) {
+  const navigate = route.useNavigate();
+  return (
+    <select
+      className="input analytics-choice"
+      aria-label="Figure"
+      value={figure}
+      onChange={({ target }) =>
+        void navigate({
+          search: (old: EntriesSearch) =>
+            ({ ...old, page: undefined, figure: target.value as Figure }) as EntriesSearch,
+        })
+      }
+    >
+      {FIGURES.map((each) => (
+        <option key={each} value={each}>
+          {NAMES[each]}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+interface ComparisonProps {
+  sum: number;
+  total: number;
+  figure: number;
+  currency: string;
+}
+
+/** Both numbers come from the service by different ways: the sum from the ledger, the figure from stored sums. */
+const Comparison = ({ sum, total, figure, currency }: ComparisonProps) => (
+  <dl className="facts analytics-proof">
+    <div>
+      <dt className="label">Sum of {formatCount(total)} entries</dt>
+      <dd>
+        <strong>{formatMoney(sum, currency)}</strong>
+      </dd>
+    </div>
+    <div>
+      <dt className="label">Analytics</dt>
+      <dd>
+        <strong>{formatMoney(figure, currency)}</strong>
+        {sum === figure ? (
+          <span className="sm good">Equal to the ledger</span>
+        ) : (
+          <span className="sm bad">Not equal. Something may have been sold meanwhile: reload the page.</span>
+        )}
+      </dd>
+    </div>
+  </dl>
+);
+
+interface EntryTableProps {
+  entries: AnalyticsEntry[];
+  /** The entries' times are those by which they belong to the days. */
+  zone: string;
+  isLoading: boolean;
+}
+
+function EntryTable({ entries, zone, isLoading }: EntryTableProps) {
+  const time = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short", timeZone: zone });
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reached by the keyboard
+    <section className="analytics-scroll beam" aria-label="Ledger entries" tabIndex={0} aria-busy={isLoading}>
+      <table className="analytics-entries">
+        <thead>
+          <tr>
+            <th>Time</th>
+            <th>Entry</th>
+            <th>Product</th>
+            <th>Order</th>
+            <th className="r">Amount</th>
+          </tr>
+        </thead>
+        <tbody>
+          {entries.map((entry) => (
+            <tr key={`${entry.transactionId} ${entry.account}`}>
+              <td className="nowrap">
+                <time dateTime={entry.occurredAt} title={formatExactTime(entry.occurredAt)}>
+                  {time.format(new Date(entry.occurredAt))}
+                </time>
+              </td>
+              <td className="nowrap" title={`Ledger transaction ${entry.transactionId}`}>
+                {KINDS[entry.kind] ?? entry.kind}
+                <span className="soft">, {ACCOUNTS[entry.account] ?? entry.account}</span>
+              </td>
+              <td dir="auto" className="analytics-product">
+                {entry.product.title}
+              </td>
+              <td>
+                <Id id={entry.orderId} />
+              </td>
+              <td className="r nowrap">{formatMoney(entry.amount, entry.currency)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

@@ -1,0 +1,172 @@
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { stoa } from "../api.ts";
+import { type DaySpan, daysAfter, isDay, lengthOf, todayIn } from "../lib/day-span.ts";
+import { pageNumber } from "../routes/search-params.ts";
+
+export const PRESETS = { "7d": 7, "30d": 30, "90d": 90, "12m": 365 } as const;
+export type Preset = keyof typeof PRESETS;
+const DEFAULT_PRESET: Preset = "30d";
+
+export const GROUPS = ["product", "category", "referral", "currency"] as const;
+export type Group = (typeof GROUPS)[number];
+/** The figures that have a line over time. */
+export const LINES = ["netRevenue", "sales", "views", "refunds"] as const;
+export type Line = (typeof LINES)[number];
+const CHARTS = ["line", "groups", "funnel"] as const;
+/** A chart that can show its table instead. */
+export type ChartName = (typeof CHARTS)[number];
+export const INTERVALS = ["day", "week", "month"] as const;
+export type Interval = (typeof INTERVALS)[number];
+export const FIGURES = [
+  "netRevenue",
+  "grossRevenue",
+  "refunds",
+  "disputes",
+  "platformFees",
+  "referralCommissions",
+  "tax",
+] as const;
+export type Figure = (typeof FIGURES)[number];
+
+/** Which days, and how amounts of them are read. */
+export interface SpanSearch {
+  preset?: Preset;
+  /** An own span, in place of the preset. */
+  from?: string;
+  to?: string;
+  /** Default: the time zone of the browser. */
+  zone?: string;
+  /** Default: the currency of most sales. */
+  currency?: string;
+}
+
+/** The state of the page. All of it is in the address. */
+export interface AnalyticsSearch extends SpanSearch {
+  interval?: Interval;
+  compare?: "none";
+  line?: Line;
+  group?: Group;
+  table?: ChartName;
+}
+
+export interface EntriesSearch extends SpanSearch {
+  figure?: Figure;
+  page?: number;
+}
+
+type Given = Record<string, unknown>;
+
+const choice = <N extends string, V extends string>(given: Given, name: N, values: readonly V[], none?: V) =>
+  values.includes(given[name] as V) && given[name] !== none
+    ? ({ [name]: given[name] } as { [n in N]?: V })
+    : {};
+
+function parseSpanSearch(given: Given): SpanSearch {
+  const { from, to, zone, currency } = given;
+  const isOwn = isDay(from) && isDay(to);
+  return {
+    ...(isOwn ? { from, to } : choice(given, "preset", Object.keys(PRESETS) as Preset[], DEFAULT_PRESET)),
+    ...(typeof zone === "string" && isZone(zone) && { zone }),
+    ...(typeof currency === "string" && /^[A-Z]{3}$/.test(currency) && { currency }),
+  };
+}
+
+export const parseAnalyticsSearch = (given: Given): AnalyticsSearch => ({
+  ...parseSpanSearch(given),
+  ...choice(given, "interval", INTERVALS),
+  ...choice(given, "compare", ["none"]),
+  ...choice(given, "line", LINES, "netRevenue"),
+  ...choice(given, "group", GROUPS, "product"),
+  ...choice(given, "table", CHARTS),
+});
+
+export const parseEntriesSearch = (given: Given): EntriesSearch => ({
+  ...parseSpanSearch(given),
+  ...choice(given, "figure", FIGURES, "netRevenue"),
+  ...pageNumber(given),
+});
+
+function isZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: name }) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+export const zoneOf = ({ zone }: SpanSearch): string =>
+  zone ?? new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+export const presetOf = ({ preset, from }: SpanSearch): Preset | null =>
+  from === undefined ? (preset ?? DEFAULT_PRESET) : null;
+
+export function spanOf(search: SpanSearch): DaySpan {
+  const { from, to } = search;
+  if (from !== undefined && to !== undefined) return { from, to };
+  const today = todayIn(zoneOf(search));
+  return { from: daysAfter(today, 1 - PRESETS[presetOf(search) ?? DEFAULT_PRESET]), to: today };
+}
+
+/** More rows than these are longer than a screen is wide. */
+const MAX_DAYS = 92;
+const MAX_WEEKS_OF_DAYS = 731;
+
+export function intervalOf(search: AnalyticsSearch): Interval {
+  if (search.interval !== undefined) return search.interval;
+  const days = lengthOf(spanOf(search));
+  if (days <= MAX_DAYS) return "day";
+  return days <= MAX_WEEKS_OF_DAYS ? "week" : "month";
+}
+
+/** What every request about some days has. */
+export interface SpanQuery {
+  startDate: string;
+  endDate: string;
+  timezone: string;
+  currency: string | undefined;
+}
+
+export const spanQuery = (search: SpanSearch, { from, to } = spanOf(search)): SpanQuery => ({
+  startDate: from,
+  endDate: to,
+  timezone: zoneOf(search),
+  currency: search.currency,
+});
+
+export const revenueQuery = (span: SpanQuery, interval: Interval, groupBy: Group) =>
+  queryOptions({
+    queryKey: ["analytics", "revenue", span, interval, groupBy],
+    queryFn: async ({ signal }) => await stoa.analytics.revenue({ ...span, interval, groupBy }, { signal }),
+    placeholderData: keepPreviousData,
+  });
+
+export const viewsQuery = (span: SpanQuery, interval: Interval) =>
+  queryOptions({
+    queryKey: ["analytics", "products", span, interval],
+    queryFn: async ({ signal }) => await stoa.analytics.products({ ...span, interval }, { signal }),
+    placeholderData: keepPreviousData,
+  });
+
+export const funnelQuery = ({ currency: _, ...span }: SpanQuery) =>
+  queryOptions({
+    queryKey: ["analytics", "funnel", span],
+    queryFn: async ({ signal }) => await stoa.analytics.funnel(span, { signal }),
+    placeholderData: keepPreviousData,
+  });
+
+export const customersQuery = (span: SpanQuery) =>
+  queryOptions({
+    queryKey: ["analytics", "customers", span],
+    queryFn: async ({ signal }) => await stoa.analytics.customers({ ...span, interval: "month" }, { signal }),
+    placeholderData: keepPreviousData,
+  });
+
+export const ENTRIES_PER_PAGE = 50;
+
+export const entriesQuery = (span: SpanQuery, figure: Figure, page: number) =>
+  queryOptions({
+    queryKey: ["analytics", "entries", span, figure, page],
+    queryFn: ({ signal }) =>
+      stoa.analytics.entries({ ...span, figure, page, limit: ENTRIES_PER_PAGE }, { signal }).page(),
+    placeholderData: keepPreviousData,
+  });
