@@ -67,7 +67,7 @@ const groups: Record<string, Record<string, string[]>> = {
     refunds: ["charges", "orders"],
     checkout: ["charges", "discounts", "receipts", "orders", "referrals", "refunds"],
     disputes: ["charges", "orders", "refunds", "checkout"],
-    payouts: ["ledger", "charges"],
+    payouts: ["ledger", "analytics", "charges", "receipts"],
     plans: ["ledger", "charges", "receipts"],
   },
   execution: {

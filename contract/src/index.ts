@@ -56,6 +56,7 @@ export const api = {
     report: moderation.report,
     export: transfer.exportProducts,
     import: transfer.importProducts,
+    runCounts: executions.runCounts,
     versions: {
       list: versions.list,
       get: versions.get,
@@ -86,6 +87,7 @@ export const api = {
   },
   reviews: {
     list: reviews.list,
+    listReceived: reviews.listReceived,
     get: reviews.get,
     create: reviews.create,
     update: reviews.update,
@@ -111,13 +113,18 @@ export const api = {
   sales: {
     list: sales.list,
     quote: sales.quote,
+    get: sales.get,
+    runs: executions.saleRuns,
   },
   balance: {
     get: payouts.balance,
+    maturities: payouts.maturities,
   },
   payouts: {
     list: payouts.list,
     get: payouts.get,
+    items: payouts.items,
+    statement: payouts.statement,
     create: payouts.create,
     account: {
       get: payouts.account,
@@ -451,7 +458,13 @@ export {
   type SampleInput,
   type UpdateProduct,
 } from "./catalog/products.ts";
-export type { CreateReview, ModeratedReview, Review, UpdateReview } from "./catalog/reviews.ts";
+export type {
+  CreateReview,
+  ModeratedReview,
+  ReceivedReview,
+  Review,
+  UpdateReview,
+} from "./catalog/reviews.ts";
 export type { Seller } from "./catalog/sellers.ts";
 export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./catalog/versions.ts";
 export { MAX_WISHLIST_ENTRIES } from "./catalog/wishlist.ts";
@@ -465,9 +478,12 @@ export type {
   AdminPayout,
   Balance,
   CreatePayout,
+  Maturity,
   Onboarding,
   Payout,
   PayoutAccount,
+  PayoutDetail,
+  PayoutItem,
   PayoutStatus,
   SetPayoutAccount,
 } from "./commerce/payouts.ts";
@@ -506,7 +522,14 @@ export {
   type RefundStatus,
   refundReasons,
 } from "./commerce/refunds.ts";
-export type { AdminOrder, AdminOrderDetail, QuoteSale, Sale, SaleQuote } from "./commerce/sales.ts";
+export type {
+  AdminOrder,
+  AdminOrderDetail,
+  QuoteSale,
+  Sale,
+  SaleDetail,
+  SaleQuote,
+} from "./commerce/sales.ts";
 export {
   type Accepted,
   type Data,
@@ -584,8 +607,10 @@ export {
   type ExecutionShare,
   executionStatuses,
   executionTypes,
+  type ProductRunCounts,
   type ProductRuns,
   type PromptDraft,
+  type SaleRuns,
   type SharedRun,
   TimeoutSeconds,
 } from "./execution/executions.ts";

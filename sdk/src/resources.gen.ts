@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, MarkNotificationsRead, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, QuotaUsage, QuotePurchase, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleQuote, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, QuotaUsage, QuotePurchase, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -113,6 +113,17 @@ export interface ProductsImportQuery {
   dryRun?: undefined | boolean;
   /** Then publish each product, unless its line has another status than published */
   publish?: undefined | boolean;
+}
+
+export interface ProductsRunCountsQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+  /** Only these ids, separated by commas */
+  productIds?: undefined | string;
+  /** The most runs, or the most failed runs, of the last 30 days first */
+  sort?: undefined | Open<"runs" | "failures">;
 }
 
 export class ProductsResource extends Resource {
@@ -278,6 +289,17 @@ export class ProductsResource extends Resource {
    */
   import(content: RawContent, query?: ProductsImportQuery, options?: RequestOptions): Call<ImportResult> {
     return this.client.call("POST", "/products/import", { content, query }, options);
+  }
+
+  /**
+   * Read how often each of your products was run
+   *
+   * Products that buyers have run: only numbers, never variables or outputs.
+   *
+   * Needs the permission `products:read`.
+   */
+  runCounts(query?: ProductsRunCountsQuery, options?: RequestOptions): List<ProductRunCounts> {
+    return this.client.list("/products/runs", { query }, options);
   }
 }
 
@@ -476,6 +498,17 @@ export interface ReviewsListQuery {
   rating?: undefined | number;
 }
 
+export interface ReviewsListReceivedQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+  status?: undefined | Open<"unanswered" | "answered" | "all">;
+  productId?: undefined | string;
+  /** Only reviews with this many stars */
+  rating?: undefined | number;
+}
+
 export class ReviewsResource extends Resource {
   /**
    * List the reviews of a product, newest first
@@ -486,6 +519,17 @@ export class ReviewsResource extends Resource {
    */
   list(productId: string, query?: ReviewsListQuery, options?: RequestOptions): List<Review> {
     return this.client.list(`/products/${pathPart(productId)}/reviews`, { query }, options);
+  }
+
+  /**
+   * List the reviews of your products, those without a reply first
+   *
+   * Then the newest first. Without reviews that a moderator hid.
+   *
+   * Needs the permission `products:read`. The account's role must have `manage:products`.
+   */
+  listReceived(query?: ReviewsListReceivedQuery, options?: RequestOptions): List<ReceivedReview> {
+    return this.client.list("/reviews", { query }, options);
   }
 
   /**
@@ -736,6 +780,26 @@ export class SalesResource extends Resource {
   quote(query: SalesQuoteQuery, options?: RequestOptions): Call<SaleQuote> {
     return this.client.call("GET", "/sales/quote", { query }, options);
   }
+
+  /**
+   * Read one sale
+   *
+   * Needs the permission `purchases:read`. The account's role must have `manage:products`.
+   */
+  get(orderId: string, options?: RequestOptions): Call<SaleDetail> {
+    return this.client.call("GET", `/sales/${pathPart(orderId)}`, {}, options);
+  }
+
+  /**
+   * Read how often a buyer ran your product since the purchase
+   *
+   * For its seller: only numbers, never variables or outputs.
+   *
+   * Needs the permission `purchases:read`. The account's role must have `manage:products`.
+   */
+  runs(orderId: string, options?: RequestOptions): Call<SaleRuns> {
+    return this.client.call("GET", `/sales/${pathPart(orderId)}/runs`, {}, options);
+  }
 }
 
 export interface BalanceGetQuery {
@@ -743,6 +807,15 @@ export interface BalanceGetQuery {
   page?: undefined | number;
   /** Items per page */
   limit?: undefined | number;
+}
+
+export interface BalanceMaturitiesQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+  /** ISO 4217 */
+  currency?: undefined | string;
 }
 
 export class BalanceResource extends Resource {
@@ -755,6 +828,17 @@ export class BalanceResource extends Resource {
    */
   get(query?: BalanceGetQuery, options?: RequestOptions): List<Balance> {
     return this.client.list("/balance", { query }, options);
+  }
+
+  /**
+   * List what becomes available on which day, the next day first
+   *
+   * The sum of a currency is `pending` of GET /balance.
+   *
+   * Needs the permission `purchases:read`. The account's role must have `manage:products`.
+   */
+  maturities(query?: BalanceMaturitiesQuery, options?: RequestOptions): List<Maturity> {
+    return this.client.list("/balance/maturities", { query }, options);
   }
 }
 
@@ -801,6 +885,17 @@ export interface PayoutsListQuery {
   currency?: undefined | string;
 }
 
+export interface PayoutsItemsQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+}
+
+export interface PayoutsStatementQuery {
+  format?: undefined | Open<"pdf" | "csv">;
+}
+
 export class PayoutsResource extends Resource {
   readonly account: PayoutsAccountResource = new PayoutsAccountResource(this.client);
   /**
@@ -817,8 +912,30 @@ export class PayoutsResource extends Resource {
    *
    * Needs the permission `purchases:read`. The account's role must have `manage:products`.
    */
-  get(payoutId: string, options?: RequestOptions): Call<Payout> {
+  get(payoutId: string, options?: RequestOptions): Call<PayoutDetail> {
     return this.client.call("GET", `/payouts/${pathPart(payoutId)}`, {}, options);
+  }
+
+  /**
+   * List the ledger entries of a payout, oldest first
+   *
+   * What matured, came back or was taken since the last payout in this currency.
+   *
+   * Needs the permission `purchases:read`. The account's role must have `manage:products`.
+   */
+  items(payoutId: string, query?: PayoutsItemsQuery, options?: RequestOptions): List<PayoutItem> {
+    return this.client.list(`/payouts/${pathPart(payoutId)}/items`, { query }, options);
+  }
+
+  /**
+   * Download the statement of a payout
+   *
+   * Equal to the ledger to the cent: opening balance, items, payout, closing balance. The CSV has a line for each ledger entry, the PDF one for each product.
+   *
+   * Needs the permission `purchases:read`. The account's role must have `manage:products`.
+   */
+  statement(payoutId: string, query?: PayoutsStatementQuery, options?: RequestOptions): Call<Response> {
+    return this.client.download("GET", `/payouts/${pathPart(payoutId)}/statement`, { query }, options);
   }
 
   /**

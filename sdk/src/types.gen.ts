@@ -491,6 +491,29 @@ export interface ImportedProductResult {
   notPublished?: FieldProblem[];
 }
 
+export interface ProductRunCounts {
+  /** By buyers; your own runs do not count */
+  total: number;
+  completed: number;
+  failed: number;
+  canceled: number;
+  /** Number of accounts with a run */
+  buyers: number;
+  last30Days: number;
+  product: {
+    id: string;
+    title: string;
+    type: string;
+  };
+  /** Of last30Days */
+  failed30Days: number;
+  /** The failed runs by error code, the most frequent first */
+  failures30Days: ({
+    code: string;
+    runs: number;
+  })[];
+}
+
 export interface Version {
   version: string;
   changelog: string;
@@ -601,6 +624,40 @@ export interface Review {
     /** ISO 8601, UTC, milliseconds */
     at: string;
   } | null;
+}
+
+export interface ReceivedReview {
+  id: string;
+  productId: string;
+  author: {
+    id: string;
+    name: string;
+  };
+  rating: number;
+  comment: string;
+  /** ISO 8601, UTC, milliseconds */
+  createdAt: string;
+  /** When its author last changed it; null: never */
+  updatedAt: string | null;
+  /** Its author got a refund: the review stays, and does not count in the average */
+  refunded: boolean;
+  /** The reply of the product's author */
+  reply: {
+    comment: string;
+    /** ISO 8601, UTC, milliseconds */
+    createdAt: string;
+    updatedAt: string | null;
+  } | null;
+  /** Hidden by a moderator: only its author sees it, and it does not count in the average */
+  hidden: {
+    reason: string;
+    /** ISO 8601, UTC, milliseconds */
+    at: string;
+  } | null;
+  product: {
+    id: string;
+    title: string;
+  };
 }
 
 export interface CreateReview {
@@ -969,6 +1026,90 @@ export interface SaleQuote {
   })[];
 }
 
+export interface SaleDetail {
+  orderId: string;
+  status: Open<"pending" | "requires_action" | "completed" | "failed" | "canceled" | "partially_refunded" | "refunded" | "disputed">;
+  /** What the buyer paid: fee, commission, tax and earnings together */
+  amount: number;
+  /** ISO 4217 */
+  currency: string;
+  /** Each part is refunded in its proportion */
+  refundedAmount: number;
+  /** The marketplace's part */
+  fee: number;
+  /** The referrer's part */
+  commission: number;
+  /** Tax that the marketplace must pay */
+  tax: number;
+  /** The seller's part, before refunds */
+  earnings: number;
+  product: {
+    id: string;
+    title: string;
+    type: string;
+    version: string;
+  };
+  buyer: {
+    id: string;
+    name: string;
+  };
+  /** ISO 8601, UTC, milliseconds */
+  createdAt: string;
+  completedAt: string | null;
+  /** total = subtotal − discount, + tax unless the price includes it */
+  lines: {
+    /** In the unit of the currency, with its decimals: 19.99 */
+    subtotal: number;
+    /** In the unit of the currency, with its decimals: 19.99 */
+    discount: number;
+    /** In the unit of the currency, with its decimals: 19.99 */
+    tax: number;
+    /** In the unit of the currency, with its decimals: 19.99 */
+    total: number;
+  };
+  /** How lines.tax was calculated; inclusive: the price includes it. null: no tax */
+  taxRate: {
+    percent: number;
+    inclusive: boolean;
+    country: string;
+  } | null;
+  discountCode: string | null;
+  referralCode: string | null;
+  /** R-3F7K2-2026-00042: without gaps in a seller's year; null until completed */
+  receiptNumber: string | null;
+  refundDays: number;
+  /** From when its earnings can be paid out */
+  maturesAt: string | null;
+  /** When the buyer first revealed, downloaded or ran the product; null: never */
+  firstUsedAt: string | null;
+  /** The buyer's right to use the product; null: the buyer already had it */
+  access: Open<"active" | "held" | "revoked"> | null;
+  /** What a refund of all that remains would take from each part */
+  ifRefunded: {
+    /** In the unit of the currency, with its decimals: 19.99 */
+    fee: number;
+    /** In the unit of the currency, with its decimals: 19.99 */
+    commission: number;
+    /** In the unit of the currency, with its decimals: 19.99 */
+    tax: number;
+    /** In the unit of the currency, with its decimals: 19.99 */
+    earnings: number;
+  };
+}
+
+export interface SaleRuns {
+  total: number;
+  completed: number;
+  failed: number;
+  canceled: number;
+  lastAt: string | null;
+  /** The failed runs by error code, the most frequent first */
+  failures: ({
+    code: string;
+    runs: number;
+  })[];
+}
+
 export interface Balance {
   /** ISO 4217 */
   currency: string;
@@ -991,6 +1132,18 @@ export interface Balance {
   } | null;
 }
 
+/** What becomes available on one day. */
+export interface Maturity {
+  /** The UTC day */
+  date: string;
+  /** In the unit of the currency, with its decimals; may be negative */
+  amount: number;
+  /** ISO 4217 */
+  currency: string;
+  /** Number of purchases */
+  sales: number;
+}
+
 export interface Payout {
   id: string;
   sellerId: string;
@@ -1011,6 +1164,58 @@ export interface Payout {
   createdAt: string;
   /** When it was paid, even if it came back later; null: not yet, or never */
   completedAt: string | null;
+}
+
+export interface PayoutDetail {
+  id: string;
+  sellerId: string;
+  /** pending: the provider has not answered, or the marketplace's balance there is too small. in_transit: on its way to the bank. failed, returned: the amount is part of the balance again */
+  status: Open<"pending" | "in_transit" | "completed" | "failed" | "returned">;
+  /** In the unit of the currency, with its decimals: 19.99 */
+  amount: number;
+  /** ISO 4217 */
+  currency: string;
+  /** UTC days. It begins on the day after the last payout's end, or on the day of your first entry. It ends on the last day on which a paid entry matured. No day is in two periods */
+  period: {
+    start: string;
+    end: string;
+  };
+  /** Why the provider or the bank did not pay it; `seller_banned`: you were banned before the provider was asked */
+  failureCode: string | null;
+  /** ISO 8601, UTC, milliseconds */
+  createdAt: string;
+  /** When it was paid, even if it came back later; null: not yet, or never */
+  completedAt: string | null;
+  /** Equal to the ledger when the payout was created */
+  statement: {
+    /** Matured and not paid out before, with what is reserved */
+    opening: number;
+    /** The sum of the items: what matured, came back or was taken since the last payout */
+    added: number;
+    /** opening + added − amount: what the payout left */
+    closing: number;
+  };
+}
+
+/** A ledger entry that a payout paid, or took into account. */
+export interface PayoutItem {
+  /** payout_failed, payout_returned: the amount of an earlier payout that came back. New values may be added */
+  kind: Open<"sale" | "refund" | "dispute_opened" | "dispute_won" | "dispute_lost" | "payout_failed" | "payout_returned">;
+  /** As the seller, or as the referrer of a sale */
+  share: Open<"earnings" | "commission">;
+  /** In the unit of the currency, with its decimals; may be negative */
+  amount: number;
+  /** ISO 4217 */
+  currency: string;
+  orderId: string | null;
+  product: {
+    id: string;
+    title: string;
+  } | null;
+  /** When it was booked */
+  occurredAt: string;
+  /** From when it could be paid out, or had to be repaid */
+  at: string;
 }
 
 export interface CreatePayout {

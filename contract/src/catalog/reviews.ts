@@ -37,13 +37,17 @@ export const Review = z
   })
   .meta({ id: "Review" });
 
+const product = z.object({ id: z.string(), title: z.string() });
+
+export const ReceivedReview = Review.extend({ product }).meta({ id: "ReceivedReview" });
+
 export const CreateReview = z
   .strictObject({ rating, comment: comment.default("") })
   .meta({ id: "CreateReview" });
 export const UpdateReview = z.strictObject({ rating, comment }).partial().meta({ id: "UpdateReview" });
 
 export const ModeratedReview = Review.extend({
-  product: z.object({ id: z.string(), title: z.string() }),
+  product,
   reports: z
     .array(z.object({ reporter: person, reason: z.string(), createdAt: Timestamp }))
     .describe("Open reports: the oldest 20"),
@@ -51,6 +55,7 @@ export const ModeratedReview = Review.extend({
 }).meta({ id: "ModeratedReview" });
 
 export type Review = z.input<typeof Review>;
+export type ReceivedReview = z.input<typeof ReceivedReview>;
 export type CreateReview = z.output<typeof CreateReview>;
 export type UpdateReview = z.output<typeof UpdateReview>;
 export type ModeratedReview = z.input<typeof ModeratedReview>;
@@ -70,6 +75,22 @@ export const list = endpoint({
   }),
   response: listOf(Review),
   errors: ["PRODUCT_NOT_FOUND"],
+});
+
+export const listReceived = endpoint({
+  name: "reviews.listReceived",
+  method: "GET",
+  path: "/reviews",
+  summary: "List the reviews of your products, those without a reply first",
+  description: "Then the newest first. Without reviews that a moderator hid.",
+  access: { who: "member", permission: "products:read", rolePermission: "manage:products" },
+  query: z.strictObject({
+    ...paging,
+    status: filter(z.enum(["unanswered", "answered"])),
+    productId: filter(z.string().max(100)),
+    rating: queryNumber(rating).optional().describe("Only reviews with this many stars"),
+  }),
+  response: listOf(ReceivedReview),
 });
 
 export const get = endpoint({

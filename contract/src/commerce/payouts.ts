@@ -54,6 +54,54 @@ export const Payout = z
   })
   .meta({ id: "Payout" });
 
+export const PayoutDetail = Payout.extend({
+  statement: z
+    .object({
+      opening: Signed.describe("Matured and not paid out before, with what is reserved"),
+      added: Signed.describe(
+        "The sum of the items: what matured, came back or was taken since the last payout",
+      ),
+      closing: Signed.describe("opening + added − amount: what the payout left"),
+    })
+    .describe("Equal to the ledger when the payout was created"),
+}).meta({ id: "PayoutDetail" });
+
+export const payoutItemKinds = [
+  "sale",
+  "refund",
+  "dispute_opened",
+  "dispute_won",
+  "dispute_lost",
+  "payout_failed",
+  "payout_returned",
+] as const;
+
+export const PayoutItem = z
+  .object({
+    kind: z
+      .enum(payoutItemKinds)
+      .describe(
+        "payout_failed, payout_returned: the amount of an earlier payout that came back. New values may be added",
+      ),
+    share: z.enum(["earnings", "commission"]).describe("As the seller, or as the referrer of a sale"),
+    amount: Signed,
+    currency: Currency,
+    orderId: z.string().nullable(),
+    product: z.object({ id: z.string(), title: z.string() }).nullable(),
+    occurredAt: Timestamp.describe("When it was booked"),
+    at: Timestamp.describe("From when it could be paid out, or had to be repaid"),
+  })
+  .meta({ id: "PayoutItem", description: "A ledger entry that a payout paid, or took into account." });
+
+export const Maturity = z
+  .object({
+    date: z.iso.date().describe("The UTC day"),
+    amount: Signed,
+    currency: Currency,
+    sales: z.int().describe("Number of purchases"),
+  })
+  .meta({ id: "Maturity", description: "What becomes available on one day." });
+
 export const AdminPayout = Payout.extend({
   seller: z.object({ id: z.string(), name: z.string() }),
   account: z.string().describe("The seller's account at the payment provider"),
@@ -113,10 +161,14 @@ export type Onboarding = z.input<typeof Onboarding>;
 export type SetPayoutAccount = z.output<typeof SetPayoutAccount>;
 export type Balance = z.input<typeof Balance>;
 export type Payout = z.input<typeof Payout>;
+export type PayoutDetail = z.input<typeof PayoutDetail>;
+export type PayoutItem = z.input<typeof PayoutItem>;
+export type Maturity = z.input<typeof Maturity>;
 export type AdminPayout = z.input<typeof AdminPayout>;
 export type CreatePayout = z.output<typeof CreatePayout>;
 export type PayoutStatus = (typeof payoutStatuses)[number];
 
+const ofPayout = z.object({ payoutId: z.string() });
 const filters = { status: filter(z.enum(payoutStatuses)), currency: filter(QueryCurrency) };
 
 export const balance = endpoint({
@@ -130,6 +182,18 @@ export const balance = endpoint({
   access: reads,
   query: z.strictObject(paging),
   response: listOf(Balance),
+});
+
+export const maturities = endpoint({
+  name: "balance.maturities",
+  method: "GET",
+  path: "/balance/maturities",
+  tag: "payouts",
+  summary: "List what becomes available on which day, the next day first",
+  description: "The sum of a currency is `pending` of GET /balance.",
+  access: reads,
+  query: z.strictObject({ ...paging, currency: filter(QueryCurrency) }),
+  response: listOf(Maturity),
 });
 
 export const list = endpoint({
@@ -148,8 +212,35 @@ export const get = endpoint({
   path: "/payouts/:payoutId",
   summary: "Read one payout",
   access: reads,
-  params: z.object({ payoutId: z.string() }),
-  response: one(Payout),
+  params: ofPayout,
+  response: one(PayoutDetail),
+  errors: ["PAYOUT_NOT_FOUND"],
+});
+
+export const items = endpoint({
+  name: "payouts.items",
+  method: "GET",
+  path: "/payouts/:payoutId/items",
+  summary: "List the ledger entries of a payout, oldest first",
+  description: "What matured, came back or was taken since the last payout in this currency.",
+  access: reads,
+  params: ofPayout,
+  query: z.strictObject(paging),
+  response: listOf(PayoutItem),
+  errors: ["PAYOUT_NOT_FOUND"],
+});
+
+export const statement = endpoint({
+  name: "payouts.statement",
+  method: "GET",
+  path: "/payouts/:payoutId/statement",
+  summary: "Download the statement of a payout",
+  description:
+    "Equal to the ledger to the cent: opening balance, items, payout, closing balance. The CSV has a line for each ledger entry, the PDF one for each product.",
+  access: reads,
+  params: ofPayout,
+  query: z.strictObject({ format: z.enum(["pdf", "csv"]).default("pdf") }),
+  response: { kind: "file", types: ["application/pdf", "text/csv"] },
   errors: ["PAYOUT_NOT_FOUND"],
 });
 

@@ -25,6 +25,23 @@ export const Sale = z
   })
   .meta({ id: "Sale" });
 
+const shares = z.object({ fee: Amount, commission: Amount, tax: Amount, earnings: Amount });
+
+export const SaleDetail = Sale.extend({
+  ...PurchaseDetail.pick({ lines: true, taxRate: true, discountCode: true, referralCode: true }).shape,
+  receiptNumber,
+  refundDays: z.int(),
+  maturesAt: Timestamp.nullable().describe("From when its earnings can be paid out"),
+  firstUsedAt: Timestamp.nullable().describe(
+    "When the buyer first revealed, downloaded or ran the product; null: never",
+  ),
+  access: PurchaseDetail.shape.entitlement
+    .unwrap()
+    .shape.status.nullable()
+    .describe("The buyer's right to use the product; null: the buyer already had it"),
+  ifRefunded: shares.describe("What a refund of all that remains would take from each part"),
+}).meta({ id: "SaleDetail" });
+
 export const AdminOrder = Sale.extend({ seller: person }).meta({
   id: "AdminOrder",
   description: "An order as administrators see it.",
@@ -87,6 +104,7 @@ export const SaleQuote = z
 export type QuoteSale = z.output<typeof QuoteSale>;
 export type SaleQuote = z.input<typeof SaleQuote>;
 export type Sale = z.input<typeof Sale>;
+export type SaleDetail = z.input<typeof SaleDetail>;
 export type AdminOrder = z.input<typeof AdminOrder>;
 export type AdminOrderDetail = z.input<typeof AdminOrderDetail>;
 
@@ -119,6 +137,17 @@ export const quote = endpoint({
   query: QuoteSale,
   response: one(SaleQuote),
   errors: ["VALIDATION_ERROR"],
+});
+
+export const get = endpoint({
+  name: "sales.get",
+  method: "GET",
+  path: "/sales/:orderId",
+  summary: "Read one sale",
+  access: { who: "member", permission: "purchases:read", rolePermission: "manage:products" },
+  params: z.object({ orderId: z.string() }),
+  response: one(SaleDetail),
+  errors: ["ORDER_NOT_FOUND"],
 });
 
 export const orders = endpoint({

@@ -180,6 +180,8 @@ export const SharedRun = z
   .meta({ id: "SharedRun", description: "What everybody who has the link sees of a run." });
 
 export type ProductRuns = z.input<typeof ProductRuns>;
+export type ProductRunCounts = z.input<typeof ProductRunCounts>;
+export type SaleRuns = z.input<typeof SaleRuns>;
 export type AcceptedExecution = z.input<typeof AcceptedExecution>;
 export type PromptDraft = z.output<typeof PromptDraft>;
 export type Execute = z.output<typeof Execute>;
@@ -359,6 +361,57 @@ export const ProductRuns = z
     last30Days: z.int(),
   })
   .meta({ id: "ProductRuns" });
+
+const failures = z
+  .array(z.object({ code: z.string(), runs: z.int() }))
+  .describe("The failed runs by error code, the most frequent first");
+
+export const ProductRunCounts = ProductRuns.extend({
+  product: z.object({ id: z.string(), title: z.string(), type: z.string() }),
+  failed30Days: z.int().describe("Of last30Days"),
+  failures30Days: failures,
+}).meta({ id: "ProductRunCounts" });
+
+export const SaleRuns = z
+  .object({
+    total: z.int(),
+    completed: z.int(),
+    failed: z.int(),
+    canceled: z.int(),
+    lastAt: Timestamp.nullable(),
+    failures,
+  })
+  .meta({ id: "SaleRuns" });
+
+export const runCounts = endpoint({
+  name: "products.runCounts",
+  method: "GET",
+  path: "/products/runs",
+  summary: "Read how often each of your products was run",
+  description: "Products that buyers have run: only numbers, never variables or outputs.",
+  access: { who: "member", permission: "products:read" },
+  query: z.strictObject({
+    ...paging,
+    productIds: z.string().max(5_000).optional().describe("Only these ids, separated by commas"),
+    sort: z
+      .enum(["runs", "failures"])
+      .default("runs")
+      .describe("The most runs, or the most failed runs, of the last 30 days first"),
+  }),
+  response: listOf(ProductRunCounts),
+});
+
+export const saleRuns = endpoint({
+  name: "sales.runs",
+  method: "GET",
+  path: "/sales/:orderId/runs",
+  summary: "Read how often a buyer ran your product since the purchase",
+  description: "For its seller: only numbers, never variables or outputs.",
+  access: { who: "member", permission: "purchases:read", rolePermission: "manage:products" },
+  params: z.object({ orderId: z.string() }),
+  response: one(SaleRuns),
+  errors: ["ORDER_NOT_FOUND"],
+});
 
 export const productRuns = endpoint({
   name: "ai.productRuns",

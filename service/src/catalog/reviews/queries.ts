@@ -61,6 +61,46 @@ export const listReviews = (db: Queries, productId: string, readerId: string | n
     .offset(offsetOf(filter))
     .execute();
 
+export interface ReceivedFilter extends Paging {
+  status?: "unanswered" | "answered" | undefined;
+  productId?: string | undefined;
+  rating?: number | undefined;
+}
+
+export interface ReceivedRow extends ReviewRow {
+  productTitle: string;
+}
+
+/** Of the products of one seller, those without a reply first. */
+export async function listReceived(
+  db: Queries,
+  sellerId: string,
+  filter: ReceivedFilter,
+): Promise<Page<ReceivedRow>> {
+  const { status, productId, rating } = filter;
+  const wanted = sql<boolean>`r.hidden_at is null
+    and r.product_id in (select id from products where author_id = ${sellerId} and status <> 'deleted')
+    ${status ? sql`and (r.reply is null) = ${status === "unanswered"}` : sql``}
+    ${productId ? sql`and r.product_id = ${productId}` : sql``}
+    ${rating === undefined ? sql`` : sql`and r.rating = ${rating}`}`;
+  const items = await reviews(db)
+    .innerJoin("products as p", "p.id", "r.productId")
+    .select("p.title as productTitle")
+    .where(wanted)
+    .orderBy(sql`r.reply is not null`)
+    .orderBy("r.id", "desc")
+    .limit(filter.limit)
+    .offset(offsetOf(filter))
+    .$castTo<ReceivedRow>()
+    .execute();
+  const { total } = await db
+    .selectFrom("reviews as r")
+    .where(wanted)
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items, total };
+}
+
 export interface StarsRow {
   rating: number;
   shown: number;

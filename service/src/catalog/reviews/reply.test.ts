@@ -88,3 +88,29 @@ suite("a reply to a review", () => {
     assert.equal(details.required, "products:write");
   });
 });
+
+test("GET /reviews: the reviews of the seller's products, those without a reply first", async () => {
+  const owner = await market.createUser();
+  const productId = await createProduct(owner, { title: "Poet" });
+  const ids: string[] = [];
+  for (const rating of [2, 4, 5]) {
+    const reviewer = await market.createUser();
+    await buyProduct(reviewer, productId);
+    ids.push((await reviewer.post(`/v1/products/${productId}/reviews`, { rating })).body.data.id);
+  }
+  const [first, second, third] = ids;
+  await owner.post(`/v1/products/${productId}/reviews/${third}/reply`, { comment: "Thank you!" });
+  const list = async (query = "") => {
+    const { data } = (await owner.get(`/v1/reviews?${query}`)).body;
+    return data.map(({ id }: { id: string }) => id);
+  };
+  assert.deepEqual(await list(), [second, first, third]);
+  assert.deepEqual(await list("status=unanswered"), [second, first]);
+  assert.deepEqual(await list("status=answered"), [third]);
+  assert.deepEqual(await list(`rating=2&productId=${productId}`), [first]);
+  assert.deepEqual(await list("productId=prod_unknown"), []);
+  const [shown] = (await owner.get("/v1/reviews")).body.data;
+  assert.deepEqual(shown.product, { id: productId, title: "Poet" });
+  const stranger = await market.createUser({ role: "seller" });
+  assert.deepEqual((await stranger.get("/v1/reviews")).body.data, []);
+});

@@ -1,11 +1,12 @@
-import type { CreateReview, Ratings, UpdateReview } from "@stoa/contract";
+import type { CreateReview, Ratings, ReceivedReview, UpdateReview } from "@stoa/contract";
 import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Caller, Context, Member } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
-import { toId } from "../../core/ids.ts";
+import { toId, toUuid } from "../../core/ids.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { EMPTY_PAGE, mapPage, type Page } from "../../platform/db/paging.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
 import { etagOf } from "../../platform/http/envelope.ts";
 import { DataResponse } from "../../platform/http/route.ts";
@@ -16,7 +17,9 @@ import {
   countStars,
   deleteReview,
   insertReview,
+  listReceived,
   listReviews,
+  type ReceivedFilter,
   type ReviewFilter,
   type ReviewRow,
   type StarsRow,
@@ -56,6 +59,20 @@ export async function listProductReviews(
   const counted = stars.filter(({ rating }) => filter.rating === undefined || rating === filter.rating);
   const total = counted.reduce((sum, { shown }) => sum + shown, 0);
   return { items: rows.map(toReview), total, ratings: toRatings(stars) };
+}
+
+/** For their seller, who replies to them. */
+export async function listReceivedReviews(
+  ctx: Context,
+  { userId }: Member,
+  query: ReceivedFilter,
+): Promise<Page<ReceivedReview>> {
+  const productId = query.productId === undefined ? undefined : toUuid("prod", query.productId);
+  if (productId === null) return EMPTY_PAGE;
+  return mapPage(await listReceived(ctx.db, userId, { ...query, productId }), (row) => ({
+    ...toReview(row),
+    product: { id: toId("prod", row.productId), title: row.productTitle },
+  }));
 }
 
 export async function readReview(ctx: Context, caller: Caller, path: ReviewPath) {

@@ -10,7 +10,14 @@ import {
   toReportResponse,
 } from "./moderation.ts";
 import { removeReply, replyToReview } from "./reply.ts";
-import { changeReview, listProductReviews, postReview, readReview, removeReview } from "./reviews.ts";
+import {
+  changeReview,
+  listProductReviews,
+  listReceivedReviews,
+  postReview,
+  readReview,
+  removeReview,
+} from "./reviews.ts";
 
 const resumeReview = (
   ctx: Context,
@@ -23,6 +30,7 @@ export const reviewRoutes = [
   route(api.reviews.list, (ctx, caller, { params, query }) =>
     listProductReviews(ctx, caller, params.productId, query),
   ),
+  route(api.reviews.listReceived, (ctx, caller, { query }) => listReceivedReviews(ctx, caller, query)),
   route(api.reviews.get, (ctx, caller, { params }) => readReview(ctx, caller, params)),
   resumableRoute(
     api.reviews.create,

@@ -1,7 +1,7 @@
 import { api } from "@stoa/contract";
 import { REFERRAL_COOKIE } from "../../platform/http/referral-cookie.ts";
 import { repeatableRoute, resumableRoute, route, withoutCacheChange } from "../../platform/http/route.ts";
-import { listAllOrders, listSales, readAnyOrder } from "../orders/sales.ts";
+import { listAllOrders, listSales, readAnyOrder, readSale } from "../orders/sales.ts";
 import { refundBuyers } from "../refunds/refund-buyers.ts";
 import {
   approveRequest,
@@ -69,6 +69,7 @@ export const purchaseRoutes = [
   ),
   route(api.sales.quote, (ctx, caller, { query }) => readSaleQuote(ctx, caller, query)),
   route(api.sales.list, (ctx, caller, { query }) => listSales(ctx, caller, query)),
+  route(api.sales.get, (ctx, caller, { params }) => readSale(ctx, caller, params.orderId)),
   route(api.admin.orders.list, (ctx, _caller, { query }) => listAllOrders(ctx, query)),
   route(api.admin.orders.get, (ctx, _caller, { params }) => readAnyOrder(ctx, params.orderId)),
 ];

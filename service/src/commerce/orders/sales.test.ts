@@ -60,6 +60,26 @@ suite("sales", () => {
     });
   });
 
+  test("GET /sales/:id: the split, the first use, and what a refund would take", async () => {
+    const { buyer, productId, orderId, discountCode, code } = await createSharedSale();
+    const read = async () => (await seller.get(`/v1/sales/${orderId}`)).body.data;
+    const sale = await read();
+    assert.partialDeepStrictEqual(sale, {
+      ...{ orderId, discountCode, referralCode: code, amount: 11.9, earnings: 8, access: "active" },
+      ...{ firstUsedAt: null, refundDays: 14 },
+      taxRate: { country: "DE" },
+      ifRefunded: { fee: 1, commission: 1, tax: 1.9, earnings: 8 },
+    });
+    assert.match(sale.receiptNumber, /\d/);
+    assert.equal((await buyer.get(`/v1/products/${productId}`)).status, 200);
+    assert.equal((await read()).firstUsedAt, market.clock.now.toISOString());
+    assertError(await buyer.get(`/v1/sales/${orderId}`), 403, "UNAUTHORIZED");
+    const stranger = await market.createUser({ role: "seller" });
+    assertError(await stranger.get(`/v1/sales/${orderId}`), 404, "ORDER_NOT_FOUND");
+    const reply = await declined(await market.createUser(), productId);
+    assertError(await seller.get(`/v1/sales/${reply.body.error.details.orderId}`), 404, "ORDER_NOT_FOUND");
+  });
+
   test("list: the seller's own paid sales, newest first", async () => {
     const owner = await market.createUser();
     const [first, second] = [await createProduct(owner), await createProduct(owner)];

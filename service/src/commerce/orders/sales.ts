@@ -1,13 +1,16 @@
-import type { AdminOrder, AdminOrderDetail, OrderStatus, Sale } from "@stoa/contract";
+import type { AdminOrder, AdminOrderDetail, OrderStatus, Sale, SaleDetail } from "@stoa/contract";
 import { toUserId } from "../../accounts/people/users.ts";
+import { findEntitlementByOrder } from "../../catalog/entitlements/entitlements.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { type IdPrefix, toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { taxRateOf } from "../../core/money/percent.ts";
+import { splitRefund } from "../../core/money/split.ts";
+import { required } from "../../core/required.ts";
 import { EMPTY_PAGE, mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import { toOrderLines } from "./order-lines.ts";
-import { findOrder } from "./queries.ts";
+import { findOrder, type OrderRow } from "./queries.ts";
 import { receiptNumberOf } from "./receipt-number.ts";
 import { findSale, listSales as findSales, type OrderForAdmin, type SaleRow } from "./sales-queries.ts";
 
@@ -64,6 +67,47 @@ export async function listSales(
   if (productId === null) return EMPTY_PAGE;
   const filter = { ...query, ...parseTimes(query), productId, sellerId: caller.userId, paid: true };
   return mapPage(await findSales(ctx.db, filter), toSale);
+}
+
+/** A paid order of the caller's products. */
+export async function findOwnSale(ctx: Context, caller: Member, orderId: string): Promise<OrderForAdmin> {
+  const id = toUuid("ord", orderId);
+  const sale = id ? await findSale(ctx.db, id) : undefined;
+  if (!sale || sale.sellerId !== caller.userId || sale.completedAt === null)
+    throw new ApiError("ORDER_NOT_FOUND");
+  return sale;
+}
+
+export async function readSale(ctx: Context, caller: Member, orderId: string): Promise<SaleDetail> {
+  const sale = await findOwnSale(ctx, caller, orderId);
+  const order = required(await findOrder(ctx.db, sale.id), "the order of a sale");
+  const entitlement = await findEntitlementByOrder(ctx.db, sale.id);
+  return {
+    ...toSale(sale),
+    lines: toOrderLines(order),
+    taxRate: taxRateOf(order),
+    discountCode: order.discountCode,
+    referralCode: order.referralCode,
+    receiptNumber: receiptNumberOf(order),
+    refundDays: order.refundDays,
+    maturesAt: sale.maturesAt?.toISOString() ?? null,
+    firstUsedAt: entitlement?.usedAt?.toISOString() ?? null,
+    access: order.entitlementStatus,
+    ifRefunded: partsIfRefunded(order),
+  };
+}
+
+function partsIfRefunded(order: OrderRow): SaleDetail["ifRefunded"] {
+  const rest = order.totalMinor - order.refundedMinor;
+  if (rest <= 0n) return { fee: 0, commission: 0, tax: 0, earnings: 0 };
+  const parts = splitRefund(order, order.refundedMinor, rest);
+  const amount = (minor: bigint) => toDecimal(minor, order.currency);
+  return {
+    fee: amount(parts.feeMinor),
+    commission: amount(parts.commissionMinor),
+    tax: amount(parts.taxMinor),
+    earnings: amount(parts.sellerMinor),
+  };
 }
 
 interface AdminQuery extends Filters {

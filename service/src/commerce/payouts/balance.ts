@@ -1,9 +1,9 @@
-import type { Balance as ApiBalance } from "@stoa/contract";
+import type { Balance as ApiBalance, Maturity } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { currencyExponent, toDecimal } from "../../core/money/amount.ts";
-import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { mapPage, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import { type Balance, balancesOf } from "../ledger/balances.ts";
-import { listNextMaturities } from "./queries.ts";
+import { listMaturityDays, listNextMaturities } from "./queries.ts";
 
 /** In units of the currency: the fee of a transfer would consume a smaller payout. */
 const MINIMUM_WITH_DECIMALS = 10n;
@@ -37,6 +37,19 @@ export async function readBalance(ctx: Context, caller: Member, paging: Paging):
   const visible = all.slice(offsetOf(paging), offsetOf(paging) + paging.limit);
   const nextOf = (currency: string) => maturities.find((one) => one.currency === currency);
   return { items: visible.map((balance) => toBalance(balance, nextOf(balance.currency))), total: all.length };
+}
+
+export async function listMaturities(
+  ctx: Context,
+  { userId }: Member,
+  query: Paging & { currency?: string | undefined },
+): Promise<Page<Maturity>> {
+  const page = await listMaturityDays(ctx.db, userId, ctx.now(), query);
+  return mapPage(page, ({ amountMinor, currency, ...day }) => ({
+    ...day,
+    currency,
+    amount: toDecimal(amountMinor, currency),
+  }));
 }
 
 function toBalance(balance: Balance, next: NextMaturity | undefined): ApiBalance {

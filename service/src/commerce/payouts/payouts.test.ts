@@ -151,7 +151,9 @@ suite("POST /payouts", () => {
       available: 0,
       inTransit: 35.5,
     });
-    assert.deepEqual((await seller.get(`/v1/payouts/${payout.id}`)).body.data, payout);
+    const { statement, ...read } = (await seller.get(`/v1/payouts/${payout.id}`)).body.data;
+    assert.deepEqual(read, payout);
+    assert.deepEqual(statement, { opening: 0, added: 35.5, closing: 0 });
     assert.deepEqual(bank.paid.get(payout.id)!.request, {
       payoutId: payout.id,
       destination: "acct_test",

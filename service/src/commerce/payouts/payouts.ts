@@ -120,10 +120,7 @@ interface PayoutQuery extends Paging {
 export const listPayouts = async (ctx: Context, caller: Member, query: PayoutQuery): Promise<Page<Payout>> =>
   mapPage(await listRows(ctx.db, { ...query, sellerId: caller.userId }), toPayout);
 
-export const readPayout = async (ctx: Context, caller: Member, payoutId: string): Promise<Payout> =>
-  toPayout(await requirePayout(ctx, caller, payoutId));
-
-async function requirePayout(ctx: Context, caller: Member, payoutId: string): Promise<PayoutRow> {
+export async function requirePayout(ctx: Context, caller: Member, payoutId: string): Promise<PayoutRow> {
   const id = toUuid("payout", payoutId);
   const payout = id ? await findOwnPayout(ctx.db, caller.userId, id) : undefined;
   if (!payout) throw new ApiError("PAYOUT_NOT_FOUND");
@@ -142,7 +139,7 @@ export async function listAllPayouts(ctx: Context, query: AdminQuery): Promise<P
   return mapPage(await listRows(ctx.db, { ...query, sellerId }), toAdminPayout);
 }
 
-const toPayout = (payout: PayoutRow): Payout => ({
+export const toPayout = (payout: PayoutRow): Payout => ({
   id: toId("payout", payout.id),
   sellerId: toUserId(payout.sellerId),
   status: payout.status,

@@ -201,6 +201,33 @@ export async function listNextMaturities(db: Queries, ownerId: string, now: Date
   return rows.map((row) => toBigintAmounts(row));
 }
 
+interface MaturityDayRow {
+  date: string;
+  currency: string;
+  amountMinor: bigint;
+  sales: number;
+}
+
+/** Excludes days on which all was refunded. */
+export async function listMaturityDays(
+  db: Queries,
+  ownerId: string,
+  now: Date,
+  filter: Paging & { currency?: string | undefined },
+): Promise<Page<MaturityDayRow>> {
+  const inCurrency = filter.currency ? sql`and currency = ${filter.currency}` : sql``;
+  const { rows } = await sql<Omit<MaturityDayRow, "amountMinor"> & { amountMinor: number; all: number }>`
+    select to_char(matures_at at time zone 'UTC', 'YYYY-MM-DD') as date, currency,
+           sum(amount_minor)::bigint as "amountMinor", count(distinct order_id)::int as sales,
+           (count(*) over ())::int as "all"
+      from ledger_entries
+     where owner_id = ${ownerId} and account in ('seller', 'referrer') and matures_at > ${now} ${inCurrency}
+     group by 1, 2 having sum(amount_minor) <> 0
+     order by 1, 2 limit ${filter.limit} offset ${offsetOf(filter)}`.execute(db);
+  const items = rows.map(({ all: _, ...row }) => toBigintAmounts(row));
+  return { items, total: rows[0]?.all ?? 0 };
+}
+
 interface Earned {
   ownerId: string;
   currency: string;

@@ -95,7 +95,7 @@ function drawHead(pen: Pen, text: ReceiptText): void {
     width,
     align: "right",
   });
-  pen.doc.y = write(pen, "Receipt", pen.left, MARGIN, { face: "bold", size: 24, width }) + 24;
+  pen.doc.y = write(pen, text.heading, pen.left, MARGIN, { face: "bold", size: 24, width }) + 24;
 }
 
 function drawFacts(pen: Pen, text: ReceiptText): void {
@@ -127,7 +127,7 @@ function drawCell(pen: Pen, { label, values }: Cell, x: number, y: number, width
 
 function drawLines(pen: Pen, text: ReceiptText): void {
   pen.doc.y += 16;
-  drawRow(pen, pen.left, "Product", "Amount", { size: 9, color: SOFT });
+  drawRow(pen, pen.left, text.lineLabel, "Amount", { size: 9, color: SOFT });
   rule(pen);
   for (const { title, detail, amount } of text.lines) {
     mustHaveRoom(pen, LINE_HEIGHT);

@@ -32,9 +32,12 @@ export interface Receipt {
   service: { name: string; origin: string };
 }
 
-/** The texts of a receipt, for both HTML and PDF. */
+/** The texts of a receipt, for both HTML and PDF, or of another document with lines and sums. */
 export interface ReceiptText {
   title: string;
+  heading: string;
+  /** Heads the column of the lines' titles. */
+  lineLabel: string;
   issuedAt: Date;
   service: { name: string; origin: string };
   facts: { label: string; value: string }[];
@@ -55,10 +58,12 @@ export function renderReceiptHtml(receipt: Receipt): string {
 }
 
 /** The same receipt always returns the same bytes. */
-export async function receiptPdf(receipt: Receipt): Promise<Buffer> {
+export const receiptPdf = (receipt: Receipt): Promise<Buffer> => textPdf(receiptText(receipt));
+
+export async function textPdf(text: ReceiptText): Promise<Buffer> {
   // Lazy import: the library adds 250 ms to the start of a process.
   const { renderReceiptPdf: drawReceiptPdf } = await import("./pdf.ts");
-  return drawReceiptPdf(receiptText(receipt));
+  return drawReceiptPdf(text);
 }
 
 export { receiptPageCsp as receiptPolicy } from "./html.ts";
@@ -67,6 +72,8 @@ function receiptText(receipt: Receipt): ReceiptText {
   const { service, issuedAt, buyer, seller } = receipt;
   return {
     title: `Receipt ${receipt.number}`,
+    heading: "Receipt",
+    lineLabel: "Product",
     issuedAt,
     service,
     facts: [
@@ -145,6 +152,6 @@ function paymentText(method: Receipt["paymentMethod"]): string {
 }
 
 /** A true minus sign is as wide as a digit. */
-function formatAmount(minor: bigint, currency: string): string {
+export function formatAmount(minor: bigint, currency: string): string {
   return formatMoney(minor, currency).replace("-", "−");
 }

@@ -1,7 +1,8 @@
-import type { ProductRuns } from "@stoa/contract";
+import type { ProductRunCounts, ProductRuns, SaleRuns } from "@stoa/contract";
 import { sql } from "kysely";
 import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
+import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
 /** Counts the runs of all users but the author, including deleted executions. */
 export async function countProductRuns(db: Queries, product: { id: string; authorId: string }, since: Date) {
@@ -13,6 +14,74 @@ export async function countProductRuns(db: Queries, product: { id: string; autho
            (count(distinct user_id))::int as buyers,
            (count(*) filter (where created_at >= ${since}))::int as "last30Days"
       from executions where product_id = ${product.id} and user_id <> ${product.authorId}`.execute(db);
+  return firstOf(rows);
+}
+
+interface CountFilter extends Paging {
+  /** Absent: all. */
+  productIds?: string[] | undefined;
+  sort: "runs" | "failures";
+  since: Date;
+}
+
+export interface CountsRow extends Omit<ProductRunCounts, "product"> {
+  productId: string;
+  title: string;
+  type: string;
+}
+
+/** Of the products of one author that others ran. */
+export async function listRunCounts(
+  db: Queries,
+  authorId: string,
+  { productIds, sort, since, ...paging }: CountFilter,
+): Promise<Page<CountsRow>> {
+  const chosen = productIds ? sql`and p.id = any(${productIds}::uuid[])` : sql``;
+  const first =
+    sort === "failures" ? sql`"failed30Days" desc, failed desc,` : sql`"last30Days" desc, total desc,`;
+  const { rows } = await sql<CountsRow & { all: number }>`
+    with runs as (
+      select e.product_id, e.user_id, e.status, e.created_at >= ${since} as recent,
+             coalesce(e.error_code, 'UNKNOWN') as code
+        from products p join executions e on e.product_id = p.id and e.user_id <> p.author_id
+       where p.author_id = ${authorId} and p.status <> 'deleted' ${chosen}),
+    counted as (
+      select product_id,
+             count(*)::int as total,
+             (count(*) filter (where status = 'completed'))::int as completed,
+             (count(*) filter (where status = 'failed'))::int as failed,
+             (count(*) filter (where status = 'canceled'))::int as canceled,
+             (count(distinct user_id))::int as buyers,
+             (count(*) filter (where recent))::int as "last30Days",
+             (count(*) filter (where recent and status = 'failed'))::int as "failed30Days"
+        from runs group by product_id)
+    select c.*, p.title, p.type, (count(*) over ())::int as "all",
+           coalesce((select jsonb_agg(jsonb_build_object('code', code, 'runs', runs) order by runs desc, code)
+                       from (select code, count(*) as runs from runs r
+                              where r.product_id = c.product_id and recent and status = 'failed'
+                              group by code) f), '[]') as "failures30Days"
+      from counted c join products p on p.id = c.product_id
+     order by ${first} c.product_id desc limit ${paging.limit} offset ${offsetOf(paging)}`.execute(db);
+  return { items: rows.map(({ all: _, ...row }) => row), total: rows[0]?.all ?? 0 };
+}
+
+export async function countRunsOfSale(
+  db: Queries,
+  { buyerId, productId, since }: { buyerId: string; productId: string; since: Date },
+): Promise<Omit<SaleRuns, "lastAt"> & { lastAt: Date | null }> {
+  const { rows } = await sql<Omit<SaleRuns, "lastAt"> & { lastAt: Date | null }>`
+    with runs as (
+      select status, created_at, coalesce(error_code, 'UNKNOWN') as code
+        from executions where user_id = ${buyerId} and product_id = ${productId} and created_at >= ${since})
+    select count(*)::int as total,
+           (count(*) filter (where status = 'completed'))::int as completed,
+           (count(*) filter (where status = 'failed'))::int as failed,
+           (count(*) filter (where status = 'canceled'))::int as canceled,
+           max(created_at) as "lastAt",
+           coalesce((select jsonb_agg(jsonb_build_object('code', code, 'runs', runs) order by runs desc, code)
+                       from (select code, count(*) as runs from runs where status = 'failed' group by code) f),
+                    '[]') as failures
+      from runs`.execute(db);
   return firstOf(rows);
 }
 

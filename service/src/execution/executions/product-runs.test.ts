@@ -39,3 +39,32 @@ test("GET /v1/products/:id/runs: the author sees counts of buyers' runs and noth
   assertError(await one.get(path), 403, "UNAUTHORIZED");
   assertError(await one.get(`/v1/products/${await createDraft(author)}/runs`), 404, "PRODUCT_NOT_FOUND");
 });
+
+test("GET /v1/products/runs and /v1/sales/:id/runs: counts by product and by sale, with the reasons of failures", async (t) => {
+  const market = await openMarket();
+  t.after(() => market.close());
+  const [author, buyer] = [await market.createUser(), await market.createUser()];
+  const [good, bad] = [await createProduct(author, { title: "Good" }), await createProduct(author)];
+  const order = await buyProduct(buyer, bad);
+  await buyProduct(buyer, good);
+  await runToCompletion(buyer, { productId: good });
+  await runToCompletion(buyer, { productId: good });
+  await run(buyer, { productId: bad, options: { model: "sandbox-500" } });
+  await runToCompletion(author, { productId: bad });
+  const list = async (query: string) => (await author.get(`/v1/products/runs?${query}`)).body;
+  const { data, meta } = await list("sort=failures");
+  assert.equal(meta.total, 2);
+  assert.partialDeepStrictEqual(data[0], {
+    ...{ product: { id: bad, type: "PROMPT" }, total: 1, failed: 1, failed30Days: 1, buyers: 1 },
+    failures30Days: [{ runs: 1 }],
+  });
+  assert.deepEqual(
+    (await list("limit=1")).data.map(({ product }: { product: { title: string } }) => product.title),
+    ["Good"],
+  );
+  assert.equal((await list(`productIds=${bad},prod_unknown`)).data.length, 1);
+  const runs = (await author.get(`/v1/sales/${order}/runs`)).body.data;
+  assert.partialDeepStrictEqual(runs, { total: 1, completed: 0, failed: 1, canceled: 0 });
+  assert.equal(runs.failures[0].code, data[0].failures30Days[0].code);
+  assertError(await buyer.get(`/v1/sales/${order}/runs`), 403, "UNAUTHORIZED");
+});

@@ -2,7 +2,7 @@ import { api } from "@stoa/contract";
 import { type Route, repeatableRoute, route } from "../../platform/http/route.ts";
 import { cancelExecution } from "./cancel-execution.ts";
 import { deleteExecution, listOwnExecutions, readExecution } from "./executions.ts";
-import { readProductRuns } from "./product-runs.ts";
+import { listProductRunCounts, readProductRuns, readSaleRuns } from "./product-runs.ts";
 import { readSharedRun, shareExecution, unshareExecution } from "./shares.ts";
 import { streamExecutionEvents } from "./stream-events.ts";
 
@@ -32,5 +32,7 @@ export const executionRoutes: Route[] = [
   route(api.ai.executions.delete, (ctx, caller, { params }) =>
     deleteExecution(ctx, caller, params.executionId),
   ),
+  route(api.products.runCounts, (ctx, caller, { query }) => listProductRunCounts(ctx, caller, query)),
+  route(api.sales.runs, (ctx, caller, { params }) => readSaleRuns(ctx, caller, params.orderId)),
   route(api.ai.productRuns, (ctx, caller, { params }) => readProductRuns(ctx, caller, params.productId)),
 ];
