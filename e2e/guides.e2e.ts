@@ -171,6 +171,8 @@ test("guide selling: its shell blocks give the described results", async () => {
   const { handle, avatar, links, counts } = seller.data;
   assert.deepEqual([handle, links[0].label, counts.products], ["issa", "Notes", 1]);
   assert.equal((await fetch(avatar.url)).headers.get("content-type"), "image/webp");
+  const [quote] = after("Price").map((text) => JSON.parse(text));
+  assert.deepEqual([quote.data.price, quote.data.countries.length], [19.99, 2]);
   const [code] = after("Discount codes").map((text) => JSON.parse(text));
   assert.deepEqual([code.data.code, code.data.percentOff, code.data.redemptions], ["SPRING", 50, 0]);
   const [bought, referral] = after("Referrals")[0]!
@@ -178,16 +180,23 @@ test("guide selling: its shell blocks give the described results", async () => {
     .map((text) => JSON.parse(text));
   assert.deepEqual([bought.data.status, bought.data.amount], ["completed", 9.99]);
   assert.deepEqual([referral.data.sales, referral.data.earnings[0].total], [1, 1]);
-  const [sales] = after("Sales").map((text) => JSON.parse(text));
+  const [sales, sale, runs] = after("Sales").flatMap(answersIn);
+  assert.deepEqual([sale.data.ifRefunded.earnings, sale.data.firstUsedAt, runs.data.total], [7.99, null, 0]);
   const { amount, fee, commission, tax, earnings } = sales.data[0];
   assert.deepEqual([amount, fee, commission, tax, earnings], [9.99, 1, 1, 0, 7.99]);
-  const [account, balance] = answersIn(after("Payouts")[0]!);
+  const [reviews, products] = answersIn(after("Reviews and runs")[0]!);
+  assert.deepEqual([reviews.data, products.data], [[], []]);
+  const [account, balance, maturities] = answersIn(after("Payouts")[0]!);
+  assert.deepEqual([maturities.data[0].amount, maturities.data[0].sales], [7.99, 1]);
   assert.equal(account.data.account, "acct_test");
   const { pending, available, nextMaturity } = balance.data[0];
   assert.deepEqual([pending, available, nextMaturity.amount], [7.99, 0, 7.99]);
   assert.deepEqual(
     headings,
-    ["Selling", "Public profile", "Discount codes", "Referrals", "Sales", "Payouts"],
+    [
+      ...["Selling", "Public profile", "Price", "Discount codes", "Referrals"],
+      ...["Sales", "Reviews and runs", "Payouts"],
+    ],
     "a shell block without an assertion",
   );
 });

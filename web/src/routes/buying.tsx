@@ -19,6 +19,7 @@ import {
 import { productQuery } from "../queries/market.ts";
 import { accountQuery } from "../session.ts";
 import { requireAccount, rootRoute } from "./root.tsx";
+import { defined, oneOf, textOf } from "./search-params.ts";
 
 interface CheckoutSearch {
   /** The order that this checkout made. */
@@ -28,15 +29,6 @@ interface CheckoutSearch {
   /** A discount code, for links of sellers. */
   code?: string;
 }
-
-const textOf = (value: unknown, max: number): string | undefined =>
-  typeof value === "string" || typeof value === "number"
-    ? String(value).trim().slice(0, max) || undefined
-    : undefined;
-
-/** Sets only what is there, so that addresses stay short. */
-const defined = <T extends object>(fields: T): T =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
 
 const checkoutRoute = createRoute({
   getParentRoute: () => rootRoute,
@@ -103,9 +95,6 @@ export interface LibrarySearch {
   sort?: "run" | "title";
   q?: string;
 }
-
-const oneOf = <T extends string>(value: unknown, values: readonly T[]): T | undefined =>
-  values.find((one) => one === value);
 
 const libraryRoute = createRoute({
   getParentRoute: () => rootRoute,

@@ -9,3 +9,16 @@ export function pageNumber({ page }: Given): { page?: number } {
 /** `?create=true`: such as a dialog that is open. */
 export const flag = <N extends string>(given: Given, name: N): { [name in N]?: true } =>
   String(given[name]) === "true" ? ({ [name]: true } as { [name in N]?: true }) : {};
+
+/** A text of the address, cut to `max`; absent if there is none. */
+export const textOf = (value: unknown, max: number): string | undefined =>
+  typeof value === "string" || typeof value === "number"
+    ? String(value).trim().slice(0, max) || undefined
+    : undefined;
+
+/** Sets only what is there, so that addresses stay short. */
+export const defined = <T extends object>(fields: T): T =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+
+export const oneOf = <T extends string>(value: unknown, values: readonly T[]): T | undefined =>
+  values.find((one) => one === value);

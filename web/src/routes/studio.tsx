@@ -1,5 +1,6 @@
 import { createRoute } from "@tanstack/react-router";
 import { lazyPage } from "../lib/lazy-page.ts";
+import { parseProductsSearch, parseRunsSearch } from "../queries/studio.ts";
 import { studioShellRoute } from "./studio-shell.ts";
 
 const overviewRoute = createRoute({
@@ -8,4 +9,18 @@ const overviewRoute = createRoute({
   component: lazyPage(() => import("../pages/studio/overview.tsx")),
 });
 
-export const studioRoutes = [overviewRoute];
+const productsRoute = createRoute({
+  getParentRoute: () => studioShellRoute,
+  path: "/studio/products",
+  validateSearch: parseProductsSearch,
+  component: lazyPage(() => import("../pages/studio/products.tsx")),
+});
+
+const runsRoute = createRoute({
+  getParentRoute: () => studioShellRoute,
+  path: "/studio/runs",
+  validateSearch: parseRunsSearch,
+  component: lazyPage(() => import("../pages/studio/product-runs.tsx")),
+});
+
+export const studioRoutes = [overviewRoute, productsRoute, runsRoute] as const;

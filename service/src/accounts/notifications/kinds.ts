@@ -25,8 +25,8 @@ type Money = { product: string; amount: string };
 type RefundData = Money & { orderId: string };
 
 const orderUrl = ({ data }: { data: { orderId: string } }) => `/orders/${data.orderId}`;
-const salesUrl = () => "/studio/sales";
-const saleRefundsUrl = () => "/studio/refunds";
+const saleUrl = ({ id }: { id: string }) => `/studio/sales/${id}`;
+const saleRefundUrl = ({ id }: { id: string }) => `/studio/refunds/${id}`;
 const payoutsUrl = () => "/studio/payouts";
 const planUrl = () => "/account/plan";
 const securityUrl = () => "/account/security";
@@ -40,48 +40,48 @@ export const kinds = {
   "sale.completed": kind<Money>({
     subject: "order",
     title: ({ actor, data }) => `${actor} bought ${data.product} for ${data.amount}`,
-    url: salesUrl,
+    url: saleUrl,
   }),
   "sale.refund_requested": kind<Money & { decideBy: string }>({
     subject: "refund",
     title: ({ actor, data }) => `${actor} requests a refund of ${data.amount} for ${data.product}`,
     text: ({ data }) => `Approve or reject it by ${data.decideBy}; then it is approved automatically.`,
-    url: saleRefundsUrl,
+    url: saleRefundUrl,
   }),
   "sale.refund_canceled": kind<Money>({
     subject: "refund",
     title: ({ actor, data }) => `${actor} canceled the request for a refund of ${data.product}`,
-    url: saleRefundsUrl,
+    url: saleRefundUrl,
   }),
   "sale.refunded": kind<Money>({
     subject: "refund",
     title: ({ actor, data }) => `${actor} was refunded ${data.amount} for ${data.product}`,
     text: () => "Your share was deducted from your balance.",
-    url: saleRefundsUrl,
+    url: saleRefundUrl,
   }),
   "sale.refund_failed": kind<Money>({
     subject: "refund",
     title: ({ data }) => `A refund of ${data.amount} for ${data.product} failed`,
     text: () => "Your balance is unchanged.",
-    url: saleRefundsUrl,
+    url: saleRefundUrl,
   }),
   "sale.disputed": kind<Money>({
     subject: "order",
     title: ({ data }) => `A bank disputes a payment of ${data.amount} for ${data.product}`,
     text: () => "Your share is held until the bank decides.",
-    url: salesUrl,
+    url: saleUrl,
   }),
   "sale.dispute_won": kind<Money>({
     subject: "order",
     title: ({ data }) => `You won the dispute about ${data.amount} for ${data.product}`,
     text: () => "The held amount is back in your balance.",
-    url: salesUrl,
+    url: saleUrl,
   }),
   "sale.dispute_lost": kind<Money>({
     subject: "order",
     title: ({ data }) => `You lost the dispute about ${data.amount} for ${data.product}`,
     text: () => "Your share and the payment provider's fee are deducted from your balance.",
-    url: salesUrl,
+    url: saleUrl,
   }),
   "review.created": kind<{ product: string; rating: string }>({
     subject: "review",

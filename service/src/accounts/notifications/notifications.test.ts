@@ -60,7 +60,7 @@ suite("GET /v1/notifications", () => {
         kind: "sale.completed",
         title: "Ada bought Poet for $10.99",
         text: null,
-        url: "/studio/sales",
+        url: `/studio/sales/${orderId}`,
         subject: { type: "order", id: orderId },
         readAt: null,
         createdAt: market.clock.now.toISOString(),

@@ -7,9 +7,7 @@ import { MEMBER_PAGES } from "./member-pages.ts";
 /** Public pages that notifications lead to. */
 const PUBLIC_PAGES = ["/p/:slug"];
 /** Pages that the client does not have yet. */
-const PLANNED = [
-  ...["/studio/sales", "/studio/refunds", "/studio/reviews", "/studio/payouts", "/studio/products/:id"],
-];
+const PLANNED = ["/studio/products/:id"];
 /** Of endpoints, and of the account, which has the secret for callbacks. */
 const SUBJECT_IDS = ["whk_1", "usr_1"];
 

@@ -1,0 +1,254 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { buyProduct, createDraft, createProduct, haiku } from "@stoa/service/test/factories.ts";
+import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
+import { run, runToCompletion } from "@stoa/service/test/runs.ts";
+import type { Browser } from "playwright-core";
+import { click, looks, openBrowser, sees } from "./browser.ts";
+import { HOSTILE, openAt, openMember } from "./members.ts";
+import { buildWebClient, mustBeSound } from "./web.ts";
+
+const DAY_MS = 86_400_000;
+const PARALLEL_PAGES = 3;
+
+let market: Market;
+let browser: Browser;
+before(async () => {
+  await buildWebClient();
+  market = await openMarket();
+  // Deadlines on pages count from the browser's clock.
+  market.clock.now = new Date(Date.now() - 20 * DAY_MS);
+  browser = await openBrowser();
+});
+after(async () => {
+  await browser?.close();
+  await market.close();
+});
+
+const signIn = async ({ userId }: Client) => market.createSession(userId);
+
+async function post(who: Client, path: string, body: object = {}) {
+  const reply = await who.post(`/v1${path}`, body);
+  assert.ok(reply.status < 300, `${path}: ${reply.text}`);
+  return reply.body.data;
+}
+
+interface Shop {
+  seller: Client;
+  productId: string;
+  orderId: string;
+  refundId: string;
+  payoutId: string;
+}
+
+/** A seller with something on each page of the studio: an old sale that was paid out, new ones, a refund to decide, reviews and codes. */
+async function openShop(): Promise<Shop> {
+  const seller = await market.createUser({ name: HOSTILE });
+  const productId = await createProduct(seller, { title: HOSTILE.slice(0, 80), price: 40 });
+  await createDraft(seller, { title: "A draft" });
+  const session = await signIn(seller);
+  await session.put("/v1/account/payout-account", { account: "acct_test" });
+  await buyProduct(await market.createUser(), productId);
+  market.clock.forward(16 * DAY_MS);
+  const { id: payoutId } = await post(await signIn(seller), "/payouts", { amount: 20 });
+  market.clock.forward(3 * DAY_MS);
+  const buyer = await market.createUser({ name: HOSTILE });
+  const orderId = await buyProduct(buyer, productId);
+  await runToCompletion(buyer, { productId, variables: { topic: "rain" } });
+  await run(buyer, { productId, options: { model: "sandbox-500" }, variables: { topic: "rain" } });
+  const review = `/products/${productId}/reviews`;
+  await post(buyer, review, { rating: 2, comment: `${HOSTILE} does not rhyme` });
+  const { id: refundId } = await post(buyer, `/purchases/${orderId}/refund`, {
+    reason: "not_as_described",
+    details: HOSTILE,
+  });
+  await post(seller, "/discount-codes", { code: "SPRING-2026", percentOff: 25, maxRedemptions: 10 });
+  return { seller, productId, orderId, refundId, payoutId };
+}
+
+const pagesOf = ({ orderId, refundId, payoutId }: Shop): [path: string, text: string][] => [
+  ["/studio", "Refund of"],
+  ["/studio/products", "Failed runs"],
+  ["/studio/products?import=true", "Drop a file here"],
+  ["/studio/runs", "1 product with runs"],
+  ["/studio/sales", "2 sales"],
+  [`/studio/sales/${orderId}`, "You earn"],
+  ["/studio/refunds", "To decide"],
+  [`/studio/refunds/${refundId}`, "If you approve"],
+  ["/studio/reviews", "does not rhyme"],
+  ["/studio/discounts", "SPRING-2026"],
+  ["/studio/discounts?create=true", "New discount code"],
+  ["/studio/payouts", "What matures when"],
+  [`/studio/payouts/${payoutId}`, "Balance after"],
+];
+
+for (const look of looks) {
+  test(`the studio, ${look.width} pixels, ${look.scheme}: each page is sound`, async () => {
+    const shop = await openShop();
+    const { context } = await openMember(market, browser, { look, session: await signIn(shop.seller) });
+    const pages = pagesOf(shop);
+    for (let at = 0; at < pages.length; at += PARALLEL_PAGES)
+      await Promise.all(
+        pages.slice(at, at + PARALLEL_PAGES).map(async ([path, text]) => {
+          const watched = await openAt(context, market, path);
+          await watched.page.getByText(text).first().waitFor({ state: "attached" });
+          const name = path.replace(/(ord|refund|payout|rfn|po)_\w+/, "id");
+          await mustBeSound(watched, `studio ${name}`);
+          await watched.page.close();
+        }),
+      );
+    await context.close();
+  });
+}
+
+test("an account without a product: pages say what makes a seller", async () => {
+  const { context } = await openMember(market, browser);
+  for (const path of ["/studio", "/studio/sales", "/studio/payouts", "/studio/products"]) {
+    const watched = await openAt(context, market, path);
+    await sees(watched.page, path === "/studio" ? "First steps" : /You do not sell|No products yet/);
+    await mustBeSound(watched, `no seller ${path}`);
+    await watched.page.close();
+  }
+  await context.close();
+});
+
+test("products: a file with three faults is refused by line, then imported; bulk changes tell what failed", async () => {
+  const seller = await market.createUser({ role: "seller" });
+  const { context } = await openMember(market, browser, { session: await signIn(seller) });
+  const watched = await openAt(context, market, "/studio/products");
+  const { page } = watched;
+  await click(page, "Import");
+  const lines = [haiku, { ...haiku, title: "Poet", price: -1 }, { ...haiku, title: "Bard", kind: "PROMPT" }];
+  const file = (name: string, texts: string[]) => ({
+    name,
+    mimeType: "application/jsonl",
+    buffer: Buffer.from(texts.join("\n")),
+  });
+  const chooser = page.locator('dialog input[type="file"]');
+  const wrong = [...lines.map((line) => JSON.stringify(line)), '{"title": "No price"}'];
+  await chooser.setInputFiles(file("wrong.jsonl", wrong));
+  const table = page.getByRole("dialog").getByRole("table");
+  await table.getByText("positive").waitFor();
+  const places = await table.locator("tbody tr td:first-child").allTextContents();
+  assert.deepEqual([...new Set(places)], ["2", "3", "4"]);
+  // The browser reports the refusal.
+  assert.equal(watched.complaints.splice(0).length, 1);
+  await mustBeSound(watched, "import with faults");
+  assert.equal((await seller.get("/v1/products?author=me")).body.meta.total, 0, "nothing was written");
+  const right = ["Haiku", "Poet", "Bard"].map((title) => JSON.stringify({ ...haiku, title }));
+  await chooser.setInputFiles(
+    file("right.jsonl", [...right, JSON.stringify({ ...haiku, title: "Empty", description: "" })]),
+  );
+  await click(page, "Import 4 products");
+  await sees(page, "4 products created");
+  await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
+
+  await page.getByLabel("Choose all on this page").check();
+  await click(page, "Publish 4");
+  await sees(page, "3 products published, 1 not.");
+  await page.locator("tr", { hasText: "Empty" }).locator(".ferr").waitFor();
+  assert.equal(watched.complaints.splice(0).length, 1);
+  await mustBeSound(watched, "a partial failure");
+  await click(page, "Change price");
+  await page.getByRole("button", { name: "By a percentage" }).click();
+  await page.getByLabel("Percent, negative is cheaper").fill("-20");
+  await page.getByText("$3.99").first().waitFor();
+  await click(page, "Change 4 prices");
+  await sees(page, "4 products repriced.");
+  await page.locator(".toast", { hasText: "repriced" }).getByRole("button", { name: "Undo" }).click();
+  await sees(page, "4 products changed back.");
+  const prices = async () =>
+    (await seller.get("/v1/products?author=me")).body.data.map(({ price }: { price: number }) => price);
+  assert.deepEqual(await prices(), [4.99, 4.99, 4.99, 4.99]);
+  await page.getByRole("link", { name: "Draft" }).click();
+  await page.waitForURL("**/studio/products?status=draft");
+  await page.locator("tbody tr").nth(1).waitFor({ state: "detached" });
+  await page.getByLabel("Choose Empty").check();
+  await page.getByRole("region", { name: "Chosen products" }).getByRole("button", { name: "Delete" }).click();
+  await click(page, "Delete “Empty”");
+  await sees(page, "1 product deleted.");
+  await page.goBack();
+  await sees(page, "3 products");
+  await context.close();
+});
+
+test("a refund with its facts is rejected, a review answered, a code made and changed", async () => {
+  const shop = await openShop();
+  const { context } = await openMember(market, browser, { session: await signIn(shop.seller) });
+  const watched = await openAt(context, market, "/studio");
+  const { page } = watched;
+  await page.getByRole("link", { name: "Decide" }).click();
+  await page.waitForURL(`**/studio/refunds/${shop.refundId}`);
+  await sees(page, "1 failed");
+  const decision = page.getByRole("complementary", { name: "Decision" });
+  await decision.getByText("-$36.00").waitFor();
+  await click(page, "Reject…");
+  await page.getByLabel("Reason for the buyer").fill("It does rhyme: choose the language first.");
+  await click(page, "Reject the refund");
+  await sees(page, "The buyer gets your reason by email.");
+  await decision.getByText("It does rhyme").waitFor();
+  const [refund] = (await shop.seller.get("/v1/refunds?role=seller")).body.data;
+  assert.equal(refund.status, "rejected");
+
+  await page.getByRole("link", { name: "Reviews" }).click();
+  await page.getByRole("button", { name: /^Reply to/ }).click();
+  await page.getByLabel(/^Your reply to/).fill("The next version will.");
+  await click(page, "Post the reply");
+  await sees(page, "Your reply stands below the review.");
+  await page.getByRole("button", { name: /^More for the review/ }).click();
+  await page.getByRole("menuitem", { name: "Delete your reply" }).click();
+  await page
+    .locator(".toast", { hasText: "Your reply is deleted" })
+    .getByRole("button", { name: "Undo" })
+    .click();
+  await page.locator(".reviews-answer").waitFor();
+
+  await page.getByRole("link", { name: "Discount codes" }).click();
+  await page.getByRole("link", { name: "New code" }).click();
+  await page.getByLabel("Percent, 100 is free").fill("20");
+  await click(page, "Create code");
+  await page.locator("dialog .ferr").first().waitFor();
+  await page.getByLabel("Code", { exact: true }).fill("AUTUMN");
+  await click(page, "Create code");
+  await sees(page, "AUTUMN takes 20% off.");
+  await page.getByRole("link", { name: "AUTUMN" }).click();
+  const uses = page.getByLabel("Uses in all, optional");
+  await uses.fill("5");
+  const [code] = (await shop.seller.get("/v1/discount-codes")).body.data;
+  await shop.seller.patch(`/v1/discount-codes/${code.id}`, { percentOff: 30 });
+  await click(page, "Save");
+  await sees(page, "Changed elsewhere since you opened it.");
+  await click(page, "Keep mine");
+  await sees(page, "AUTUMN is changed for later purchases.");
+  const [changed] = (await shop.seller.get("/v1/discount-codes")).body.data;
+  assert.deepEqual([changed.percentOff, changed.maxRedemptions], [30, 5], "both changes are kept");
+  await context.close();
+});
+
+test("a payout: requested, with its entries, its statement and an account that the provider refuses", async () => {
+  const shop = await openShop();
+  const { context } = await openMember(market, browser, { session: await signIn(shop.seller) });
+  const watched = await openAt(context, market, "/studio/payouts");
+  const { page } = watched;
+  await click(page, "Pay out USD…");
+  await page.getByLabel(/^Amount/).fill("5");
+  await page.getByRole("dialog").getByRole("button", { name: "Pay out $5.00" }).click();
+  await page.locator("dialog .ferr", { hasText: "minimum" }).waitFor();
+  await page.getByLabel(/^Amount/).fill("16");
+  await page.getByRole("dialog").getByRole("button", { name: "Pay out $16.00" }).click();
+  await sees(page, "$16.00: paid.");
+  await page.locator("tbody tr", { hasText: "$20.00" }).getByRole("link").click();
+  await sees(page, "Balance after");
+  await page.locator("td", { hasText: "$36.00" }).waitFor();
+  for (const format of ["CSV", "PDF"]) {
+    const download = page.waitForEvent("download");
+    await click(page, `Statement ${format}`);
+    assert.match((await download).suggestedFilename(), new RegExp(`^payout-.*\\.${format.toLowerCase()}$`));
+  }
+  await page.goBack();
+  await click(page, "Use a test account");
+  await page.getByRole("button", { name: "Fails" }).click();
+  await click(page, "Use this account");
+  await sees(page, "Later payouts go to acct_test_fails.");
+  await context.close();
+});
