@@ -90,6 +90,7 @@ const groups: Record<string, Record<string, string[]>> = {
     admin: [],
     backup: [],
     demo: ["account-closing"],
+    operation: ["admin", "backup", "operator"],
     operator: ["admin", "backup", "demo"],
   },
 };

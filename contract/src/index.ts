@@ -7,6 +7,8 @@ import * as signIn from "./accounts/sign-in.ts";
 import * as twoFactor from "./accounts/two-factor.ts";
 import * as admin from "./backoffice/admin.ts";
 import * as adminStats from "./backoffice/admin-stats.ts";
+import * as backups from "./backoffice/backups.ts";
+import * as operation from "./backoffice/operation.ts";
 import * as catalogue from "./catalog/catalog.ts";
 import * as files from "./catalog/files.ts";
 import * as transfer from "./catalog/import-export.ts";
@@ -306,7 +308,48 @@ export const api = {
       revoke: oauth.revokeGrant,
     },
   },
+  restores: {
+    create: backups.createRestore,
+    addPart: backups.addRestorePart,
+    start: backups.startRestore,
+    get: backups.getRestore,
+  },
   admin: {
+    health: {
+      get: operation.health,
+    },
+    database: {
+      get: operation.database,
+    },
+    configuration: {
+      get: operation.configuration,
+    },
+    queues: {
+      list: operation.queues,
+    },
+    jobs: {
+      list: operation.jobs,
+      retry: operation.retryJob,
+      retryAll: operation.retryJobs,
+    },
+    emails: {
+      list: operation.emails,
+      retry: operation.retryEmail,
+      retryAll: operation.retryEmails,
+    },
+    ledgerVerifications: {
+      list: backups.verifications,
+      get: backups.verification,
+      create: backups.startVerification,
+    },
+    backups: {
+      list: backups.backups,
+      get: backups.backup,
+      create: backups.startBackup,
+      createDownloadLink: backups.createDownloadLink,
+      download: backups.downloadBackup,
+      delete: backups.deleteBackup,
+    },
     products: {
       list: moderation.list,
       approve: moderation.approve,
@@ -419,6 +462,20 @@ export type {
   UpdateUser,
 } from "./backoffice/admin.ts";
 export type { Stats } from "./backoffice/admin-stats.ts";
+export {
+  type Backup,
+  type LedgerVerification,
+  MAX_RESTORE_PART_BYTES,
+  type Restore,
+} from "./backoffice/backups.ts";
+export type {
+  DatabaseReport,
+  Health,
+  Job,
+  Queue,
+  QueuedEmail,
+  Setting,
+} from "./backoffice/operation.ts";
 export type { Facets } from "./catalog/catalog.ts";
 export { contentPreview } from "./catalog/content-preview.ts";
 export {

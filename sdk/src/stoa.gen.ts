@@ -2,7 +2,7 @@
 import { Ai } from "./ai.ts";
 import { Client, type StoaOptions } from "./client.ts";
 import { Events } from "./events.ts";
-import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, FilesResource, ImagesResource, NotificationsResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, RequestLogsResource, ReviewsResource, SalesResource, SellersResource, SharedRunsResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource, WishlistResource } from "./resources.gen.ts";
+import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, FilesResource, ImagesResource, NotificationsResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, RequestLogsResource, RestoresResource, ReviewsResource, SalesResource, SellersResource, SharedRunsResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource, WishlistResource } from "./resources.gen.ts";
 
 /** The client of a Stoa service: `new Stoa({ baseUrl, apiKey })`, then `stoa.products.list()`. */
 export class Stoa {
@@ -37,6 +37,7 @@ export class Stoa {
   readonly signIn: SignInResource;
   readonly twoFactor: TwoFactorResource;
   readonly oauth: OauthResource;
+  readonly restores: RestoresResource;
   readonly admin: AdminResource;
 
   constructor(options: StoaOptions) {
@@ -71,6 +72,7 @@ export class Stoa {
     this.signIn = new SignInResource(client);
     this.twoFactor = new TwoFactorResource(client);
     this.oauth = new OauthResource(client);
+    this.restores = new RestoresResource(client);
     this.admin = new AdminResource(client);
   }
 }

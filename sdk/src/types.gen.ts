@@ -2975,6 +2975,248 @@ export interface Grant {
   expiresAt: string;
 }
 
+export interface Restore {
+  /** A secret: it authorizes the other requests of this restore */
+  id: string;
+  /** restarting: the data is restored, and the service starts again with it */
+  status: Open<"receiving" | "running" | "restarting" | "succeeded" | "failed">;
+  fileName: string;
+  /** Bytes of the file */
+  size: number;
+  /** Bytes that have arrived: the offset of the next part */
+  received: number;
+  /** `done` of `total` parts of the present step */
+  progress: {
+    step: string;
+    done: number;
+    /** 0: not known */
+    total: number;
+  };
+  /** Why it failed, and what to do. Nothing was changed then. */
+  error: string | null;
+  /** null until the data is restored */
+  result: {
+    madeAt: string;
+    tables: number;
+    rows: number;
+    files: number;
+  } | null;
+}
+
+export interface CreateRestore {
+  token: string;
+  fileName: string;
+  /** Bytes of the file */
+  size: number;
+}
+
+export interface StartRestore {
+  /** STOA_BACKUP_PASSPHRASE of the backup, if its keys differ from those of this installation */
+  passphrase?: string;
+}
+
+export interface Health {
+  /** The worst of all checks */
+  state: Open<"ok" | "warning" | "failed">;
+  version: string;
+  environment: Open<"test" | "production">;
+  /** ISO 8601, UTC, milliseconds */
+  checkedAt: string;
+  services: ({
+    service: Open<"database" | "jobs" | "emails" | "files" | "disk" | "webhooks" | "payments" | "ledger">;
+    /** The worst of its checks */
+    state: Open<"ok" | "warning" | "failed">;
+    /** One figure; null if it could not be measured */
+    value: number | null;
+    unit: Open<"milliseconds" | "waiting jobs" | "waiting emails" | "stored files" | "free bytes" | "seconds behind" | "open payments" | "problems">;
+    /** The names of its checks */
+    checks: string[];
+  })[];
+  /** What `stoa-server doctor` prints */
+  checks: ({
+    check: string;
+    state: Open<"ok" | "warning" | "failed">;
+    /** What was found, and how to fix a problem */
+    note: string;
+  })[];
+}
+
+export interface DatabaseReport {
+  /** Of PostgreSQL */
+  version: string;
+  /** Bytes */
+  size: number;
+  /** Of the data folder of this process; null if it cannot be read */
+  disk: {
+    /** Bytes */
+    free: number;
+    /** Bytes */
+    total: number;
+  } | null;
+  connections: {
+    /** By every client of the server */
+    used: number;
+    /** By this installation */
+    own: number;
+    /** Those of this installation that run a statement now */
+    active: number;
+    max: number;
+  };
+  /** null: none is open */
+  oldestTransaction: {
+    /** ISO 8601, UTC, milliseconds */
+    startedAt: string;
+    seconds: number;
+    /** active, or idle in transaction */
+    state: string;
+    application: string;
+  } | null;
+  /** The 20 largest */
+  tables: ({
+    name: string;
+    /** With indexes, in bytes */
+    size: number;
+    /** Estimated by PostgreSQL */
+    rows: number;
+  })[];
+}
+
+export interface Configuration {
+  settings: Setting[];
+}
+
+export interface Setting {
+  /** The environment variable */
+  name: string;
+  /** As the service understands it; null: not set. Secrets, also those in addresses, are masked. */
+  value: string | null;
+  /** environment: the variable is set; file: from a file of the data folder */
+  source: Open<"environment" | "file" | "default">;
+  /** Whether the value is masked */
+  isSecret: boolean;
+}
+
+export interface Queue {
+  name: string;
+  /** A cron expression in UTC; null: runs on request */
+  schedule: string | null;
+  /** Jobs that wait for a worker or for their next attempt */
+  waiting: number;
+  running: number;
+  /** Jobs without attempts left, of the last week; they can be retried */
+  failed: number;
+  /** Attempts since the first start */
+  runs: number;
+  /** Failed attempts since the first start */
+  failures: number;
+  lastSuccessAt: string | null;
+  lastFailureAt: string | null;
+  /** Of a job that runs on a schedule, while it is stored */
+  lastError: string | null;
+  nextRunAt: string | null;
+  /** Its last success is older than three periods */
+  isLate: boolean;
+}
+
+/** A background job. Its data is not shown. */
+export interface Job {
+  id: string;
+  queue: string;
+  state: Open<"waiting" | "running" | "failed">;
+  /** Attempts that have begun */
+  attempts: number;
+  /** Of the last failed attempt; email addresses are masked */
+  error: string | null;
+  /** ISO 8601, UTC, milliseconds */
+  createdAt: string;
+  nextAttemptAt: string | null;
+  /** When the running attempt began */
+  startedAt: string | null;
+  failedAt: string | null;
+}
+
+/** An email that was not sent, without its text and links. */
+export interface QueuedEmail {
+  id: string;
+  /** Masked: the first letter and the domain */
+  recipient: string;
+  /** null: the content was deleted */
+  subject: string | null;
+  /** failed: no attempts are left; refused: the mail server refused it for good, and its content is deleted */
+  status: Open<"waiting" | "failed" | "refused">;
+  attempts: number;
+  /** Of the last attempt; email addresses are masked */
+  error: string | null;
+  /** ISO 8601, UTC, milliseconds */
+  createdAt: string;
+  nextAttemptAt: string | null;
+  refusedAt: string | null;
+}
+
+export interface LedgerVerification {
+  id: string;
+  status: Open<"running" | "succeeded" | "failed">;
+  /** `done` of `total` parts of the present step */
+  progress: {
+    step: string;
+    done: number;
+    /** 0: not known */
+    total: number;
+  };
+  /** Why it failed, and what to do */
+  error: string | null;
+  /** ISO 8601, UTC, milliseconds */
+  startedAt: string;
+  endedAt: string | null;
+  /** null until it has succeeded */
+  result: {
+    ok: boolean;
+    transactions: number;
+    entries: number;
+    problemCount: number;
+    /** The first 1,000, one sentence each */
+    problems: string[];
+  } | null;
+}
+
+export interface Backup {
+  id: string;
+  status: Open<"running" | "succeeded" | "failed">;
+  /** `done` of `total` parts of the present step */
+  progress: {
+    step: string;
+    done: number;
+    /** 0: not known */
+    total: number;
+  };
+  /** Why it failed, and what to do */
+  error: string | null;
+  /** ISO 8601, UTC, milliseconds */
+  startedAt: string;
+  endedAt: string | null;
+  fileName: string;
+  /** Bytes; null until it has succeeded */
+  size: number | null;
+  /** Whether its file can be downloaded from the process that answers: it is in the data folder of the one that wrote it */
+  isAvailable: boolean;
+  /** null until it has succeeded */
+  result: {
+    tables: number;
+    rows: number;
+    files: number;
+    /** wrapped: contains the keys of the installation, encrypted with STOA_BACKUP_PASSPHRASE */
+    keys: Open<"wrapped" | "none">;
+    /** What a restore of it cannot bring back */
+    problems: string[];
+  } | null;
+}
+
+export interface BackupDownloadLink {
+  url: string;
+  /** ISO 8601, UTC, milliseconds */
+  expiresAt: string;
+}
+
 /** A product as moderators list it. */
 export interface ModeratedProduct {
   id: string;

@@ -21,6 +21,7 @@ import { twoFactorRoutes } from "./accounts/two-factor/routes.ts";
 import { BackgroundWorkers } from "./background-workers.ts";
 import { accountRoutes } from "./backoffice/account-closing/routes.ts";
 import { adminRoutes } from "./backoffice/admin/routes.ts";
+import { operationRoutes } from "./backoffice/operation/routes.ts";
 import { type Base, type BaseOverrides, openBase } from "./base.ts";
 import { addFilePages } from "./catalog/files/pages.ts";
 import { fileRoutes } from "./catalog/files/routes.ts";
@@ -125,6 +126,7 @@ export const routes = [
   ...accountRoutes,
   ...sessionRoutes,
   ...adminRoutes,
+  ...operationRoutes,
   ...auditRoutes,
   ...planRoutes,
   ...oauthRoutes,
@@ -140,6 +142,8 @@ export interface Overrides extends BaseOverrides {
   beforeListening?(): Promise<void>;
   /** How long requests may run after the service was told to end. */
   graceMs?: number;
+  /** Closes this service and starts another one in its place. */
+  restart?(): Promise<void>;
 }
 
 export interface Service {
@@ -161,6 +165,7 @@ export async function startService(
   const { ctx } = base;
   const workers = new BackgroundWorkers(ctx);
   const state: ServiceState = { workers, isEnding: false };
+  ctx.serviceControl = { pauseWork: () => workers.stop(), restart: overrides.restart ?? null };
   const app = await buildHttpServer(ctx, state, overrides);
   ctx.notifications.listen();
   await ctx.presence.start();

@@ -4,6 +4,8 @@ import type pg from "pg";
 import type { Logger } from "pino";
 import { KeyCache } from "./accounts/api-keys/key-cache.ts";
 import { RequestLog } from "./accounts/request-logs/request-log.ts";
+import { createServiceControl } from "./backoffice/operation/service-control.ts";
+import { OperatorTasks } from "./backoffice/operation/tasks.ts";
 import { seedCategories } from "./catalog/search/categories.ts";
 import { ListCache } from "./catalog/search/list-cache.ts";
 import { ViewBuffer } from "./catalog/search/views.ts";
@@ -131,6 +133,7 @@ async function buildBase(
     },
     abortCalls: () => shutdown.abort(new Error("shutdown")),
     async close() {
+      await ctx.operatorTasks.close();
       await outside.close();
       await closeContext(ctx);
     },
@@ -181,6 +184,8 @@ const createContextParts = (
   evaluator: new Evaluator(),
   findSampleRun,
   executionKinds: { PROMPT: promptKind, WORKFLOW: workflowKind },
+  operatorTasks: new OperatorTasks(),
+  serviceControl: createServiceControl(),
   idempotencyKey: null,
   failPoints: failPoints ?? null,
 });

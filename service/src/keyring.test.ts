@@ -267,8 +267,8 @@ suite("a sealed text", () => {
 suite("the doctor", () => {
   const finding = async (masterKeys: MasterKey[]) => {
     const { config } = market.service.ctx;
-    const place = { config: { ...config, masterKeys }, target: market.target, embedded: null };
-    const found = await runChecks({ ...place, close: async () => {} });
+    const place = { config: { ...config, masterKeys }, target: market.target };
+    const found = await runChecks(place);
     return found.find(({ check }) => check === "keyring")!;
   };
 

@@ -40,6 +40,11 @@ export const errorCatalogue = {
   SELLER_NOT_FOUND: { status: 404, message: "No seller has this handle or id." },
   USER_NOT_FOUND: { status: 404, message: "No account has this id." },
   PROVIDER_KEY_NOT_FOUND: { status: 404, message: "No provider key of yours has this id." },
+  JOB_NOT_FOUND: { status: 404, message: "No waiting, running or failed job has this id." },
+  EMAIL_NOT_FOUND: { status: 404, message: "No email that was not sent has this id." },
+  BACKUP_NOT_FOUND: { status: 404, message: "No backup has this id." },
+  LEDGER_VERIFICATION_NOT_FOUND: { status: 404, message: "No verification of the ledger has this id." },
+  RESTORE_NOT_FOUND: { status: 404, message: "No restore has this id here." },
 
   METHOD_NOT_ALLOWED: { status: 405, message: "This path does not support this method." },
   PAYLOAD_TOO_LARGE: { status: 413, message: "The request body is too large." },
@@ -162,6 +167,12 @@ export const errorRemedies: Record<ErrorCode, string> = {
     "Take the handle or id from `author` of a product. A closed or banned account is not found either.",
   USER_NOT_FOUND: "Take the id from GET /admin/users.",
   PROVIDER_KEY_NOT_FOUND: "Take the id from GET /ai/keys.",
+  JOB_NOT_FOUND: "Take the id from GET /admin/jobs. Jobs that succeeded are not listed.",
+  EMAIL_NOT_FOUND: "Take the id from GET /admin/emails. Sent emails are not listed.",
+  BACKUP_NOT_FOUND: "Take the id from GET /admin/backups.",
+  LEDGER_VERIFICATION_NOT_FOUND: "Take the id from GET /admin/ledger-verifications.",
+  RESTORE_NOT_FOUND:
+    "Begin a new restore: POST /api/auth/restores. A restart of the service ends one that does not run.",
   METHOD_NOT_ALLOWED: "Use a method that the `Allow` header lists.",
   PAYLOAD_TOO_LARGE: "Send a smaller body. The message names the limit in bytes.",
   UNSUPPORTED_MEDIA_TYPE:

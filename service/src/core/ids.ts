@@ -25,6 +25,10 @@ export type IdPrefix =
   | "grant"
   | "aud"
   | "ntf"
+  | "bkp"
+  | "lvf"
+  | "job"
+  | "mail"
   | "req";
 
 let sequence = 0;

@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { firstOf, required } from "../../core/required.ts";
-import type { Tx } from "../../platform/db/database.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
 import { retireHandle } from "./handles.ts";
 import { type AccountRow, lockAccount, lockActiveAdmins, updateAccount, waitForWriters } from "./queries.ts";
 
@@ -35,6 +35,10 @@ export async function mustNotBeLastAdmin(tx: Tx, userId: string): Promise<void> 
     },
   );
 }
+
+/** Also closed ones. */
+export const hasAccounts = async (db: Queries) =>
+  (await db.selectFrom("users").select("id").limit(1).executeTakeFirst()) !== undefined;
 
 export const hasAdmin = async (tx: Tx) => (await lockActiveAdmins(tx)).length > 0;
 

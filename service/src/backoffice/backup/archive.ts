@@ -157,11 +157,18 @@ export const discard: ArchiveVisitor["part"] & ArchiveVisitor["file"] = async (_
   for await (const _ of bytes);
 };
 
+/** Called with the bytes of the file that were read so far. */
+export type OnRead = (bytes: number) => void;
+
 /** Reads the whole archive. The caller must compare the content with the manifest. */
-export async function readArchive(path: string, visitor: ArchiveVisitor): Promise<ArchiveContents> {
+export async function readArchive(
+  path: string,
+  visitor: ArchiveVisitor,
+  onRead?: OnRead,
+): Promise<ArchiveContents> {
   const digests = new ArchiveDigests();
   const whole = new Map<string, Buffer>();
-  for await (const { header, body } of readEntries(path)) {
+  for await (const { header, body } of readEntries(path, onRead)) {
     const { name } = header;
     mustBeInOrder(whole, name);
     if (WHOLE_MEMBERS.includes(name)) whole.set(name, await readWhole(header, body));
@@ -225,10 +232,14 @@ interface ArchiveEntry {
   body: AsyncIterable<Buffer>;
 }
 
-async function* readEntries(path: string): AsyncGenerator<ArchiveEntry> {
+async function* readEntries(path: string, onRead?: OnRead): AsyncGenerator<ArchiveEntry> {
   const entries = extract();
-  const read = pipeline(createReadStream(path), createGunzip(), entries as unknown as NodeJS.WritableStream);
+  const file = createReadStream(path);
+  const read = pipeline(file, createGunzip(), entries as unknown as NodeJS.WritableStream);
   read.catch(() => {}); // the entries report it
-  for await (const entry of entries) yield { header: entry.header, body: entry as AsyncIterable<Buffer> };
+  for await (const entry of entries) {
+    onRead?.(file.bytesRead);
+    yield { header: entry.header, body: entry as AsyncIterable<Buffer> };
+  }
   await read;
 }

@@ -39,6 +39,15 @@ export interface ArchiveSink {
   end: boolean;
 }
 
+export interface BackupOptions {
+  passphrase: string | null;
+  now: Date;
+  /** Called after each table and file; what it throws ends the backup. */
+  onProgress?: (step: BackupStep, done: number, total: number) => void;
+}
+
+export type BackupStep = "tables" | "files" | "ledger";
+
 export interface BackupResult {
   tables: number;
   rows: number;
@@ -52,7 +61,7 @@ export interface BackupResult {
 export async function backUp(
   shop: Installation,
   sink: ArchiveSink,
-  { passphrase, now }: { passphrase: string | null; now: Date },
+  { passphrase, now, onProgress = () => {} }: BackupOptions,
 ): Promise<BackupResult> {
   const { config } = shop;
   const storage = await openStorage(config);
@@ -61,7 +70,7 @@ export async function backUp(
     withLock(shop, BLOBS_LOCK, { maxMs: FILES_LOCK_TIMEOUT_MS }, async () => {
       await takeSnapshot(client);
       await mustBelongTo(asTransaction(client), installationOf(config));
-      return writeArchive(archive, { client, storage, config, passphrase, now });
+      return writeArchive(archive, { client, storage, config, passphrase, now, onProgress });
     });
   try {
     return await withClient(shop, "stoa backup", writeUnderLock);
@@ -82,21 +91,21 @@ async function takeSnapshot(client: pg.Client): Promise<void> {
   await mustBeMigrated(client);
 }
 
-interface BackupWork {
+interface BackupWork extends Required<BackupOptions> {
   client: pg.Client;
   storage: Storage;
   config: Config;
-  passphrase: string | null;
-  now: Date;
 }
 
 async function writeArchive(archive: ArchiveWriter, work: BackupWork): Promise<BackupResult> {
-  const { client, config, now } = work;
+  const { client, config, now, onProgress } = work;
   await archive.begin();
   const keys = await addKeys(archive, work);
-  const { tables, sequences } = await addTables(archive, client);
+  const { tables, sequences } = await addTables(archive, work);
   const lost = await addFiles(archive, work);
-  const ledger = await verifyLedgerIn(asTransaction(client));
+  const ledger = await verifyLedgerIn(asTransaction(client), (done, total) =>
+    onProgress("ledger", done, total),
+  );
   const digests = archive.digests.end();
   const manifest: Manifest = {
     madeAt: now.toISOString(),
@@ -151,11 +160,13 @@ async function addKeys(archive: ArchiveWriter, { config, passphrase }: BackupWor
   return sha256Of(wrapped);
 }
 
-async function addTables(archive: ArchiveWriter, client: pg.Client) {
+async function addTables(archive: ArchiveWriter, { client, onProgress }: BackupWork) {
   const tables: (Pick<Table, "name" | "columns"> & { rows: number })[] = [];
-  for (const table of await listTables(client)) {
+  const all = await listTables(client);
+  for (const table of all) {
     const { name, columns } = table;
     tables.push({ name, columns, rows: await addTable(archive, client, table) });
+    onProgress("tables", tables.length, all.length);
   }
   return { tables, sequences: await listSequences(client) };
 }
@@ -196,11 +207,16 @@ function countRows(part: Buffer): number {
 }
 
 /** Returns the names of referenced files that are missing or damaged. */
-async function addFiles(archive: ArchiveWriter, { client, storage }: BackupWork): Promise<string[]> {
+async function addFiles(
+  archive: ArchiveWriter,
+  { client, storage, onProgress }: BackupWork,
+): Promise<string[]> {
   const lost: string[] = [];
   const path = join(await storage.incoming(), randomUUID());
+  let files = 0;
   try {
     for await (const { name, isReferredTo } of iterateBlobs(asTransaction(client))) {
+      onProgress("files", files++, 0);
       const size = await downloadFile(path, storage, name);
       if (size !== null) await archive.addFile(name, { path, size });
       // An upload writes its row first: an unreferenced file is being uploaded, or its upload failed.

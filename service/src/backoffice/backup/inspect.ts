@@ -5,7 +5,7 @@ import { decodeKeys, type StoredSecrets } from "../../core/config/secrets.ts";
 import { firstOf, required } from "../../core/required.ts";
 import { fingerprintOf, type MasterKey } from "../../core/vault.ts";
 import { type AppliedMigration, listMigrations } from "../../platform/db/migrate.ts";
-import { type ArchiveContents, discard, InvalidArchive, readArchive } from "./archive.ts";
+import { type ArchiveContents, discard, InvalidArchive, type OnRead, readArchive } from "./archive.ts";
 import { type Manifest, mustHaveValidHmac, verifyManifest } from "./manifest.ts";
 import { unwrapKeys } from "./wrapped-keys.ts";
 
@@ -21,8 +21,9 @@ export async function inspectArchive(
   path: string,
   config: Config,
   passphrase: string | null,
+  onRead?: OnRead,
 ): Promise<InspectedArchive> {
-  const { contents, manifest } = await readWholeArchive(path);
+  const { contents, manifest } = await readWholeArchive(path, onRead);
   mustMatchEnvironment(manifest, config);
   mustMatchMigrations(manifest.migrations, await listMigrations());
   const secrets = await findSecrets(contents, manifest, config, passphrase);
@@ -42,10 +43,13 @@ export async function readArchiveKeys(path: string, passphrase: string | null): 
   return unwrapKeys(contents.keys, passphrase);
 }
 
-async function readWholeArchive(path: string): Promise<{ contents: ArchiveContents; manifest: Manifest }> {
+async function readWholeArchive(
+  path: string,
+  onRead?: OnRead,
+): Promise<{ contents: ArchiveContents; manifest: Manifest }> {
   await (await open(path)).close();
   return withArchiveErrors(path, async () => {
-    const contents = await readArchive(path, { part: discard, file: discard });
+    const contents = await readArchive(path, { part: discard, file: discard }, onRead);
     return { contents, manifest: verifyManifest(contents) };
   });
 }

@@ -61,6 +61,9 @@ export async function hasRows(client: pg.ClientBase, table: Table): Promise<bool
   return rows[0].found;
 }
 
+export const deleteRows = (client: pg.ClientBase, { name, where = "" }: Table) =>
+  client.query(`delete from ${name} ${where}`);
+
 export interface Sequence {
   name: string;
   next: string;

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { rm } from "node:fs/promises";
+import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { isDeepStrictEqual } from "node:util";
@@ -25,6 +25,7 @@ import {
   addForeignKey,
   copyFromSql,
   countRows,
+  deleteRows,
   dropForeignKey,
   hasRows,
   listForeignKeys,
@@ -48,6 +49,17 @@ export interface RestoreResult {
   keys: "here already" | "put into the data folder";
 }
 
+export type RestoreStep = "check" | "load" | "verify";
+
+export interface RestoreOptions {
+  /** Tables whose rows the archive replaces; all others must be empty. */
+  replaced?: readonly string[];
+  /** Called when the archive is proven, before the tables are locked. */
+  beforeLoad?: () => Promise<void>;
+  /** In bytes of the archive. */
+  onProgress?: (step: RestoreStep, done: number, total: number) => void;
+}
+
 /**
  * Restores an archive into a database without rows. One transaction has all rows and commits after all checks. A killed
  * restore leaves no rows and can be repeated.
@@ -56,14 +68,21 @@ export async function restore(
   shop: Installation,
   path: string,
   passphrase: string | null,
+  { replaced = [], beforeLoad = async () => {}, onProgress = () => {} }: RestoreOptions = {},
 ): Promise<RestoreResult> {
-  await withClient(shop, "stoa restore", async (client) => mustBeEmpty(client, await listTables(client)));
-  const archive = await inspectArchive(path, shop.config, passphrase);
+  const { size } = await stat(path);
+  await withClient(shop, "stoa restore", async (client) =>
+    mustBeEmpty(client, without(await listTables(client), replaced)),
+  );
+  const archive = await inspectArchive(path, shop.config, passphrase, (read) =>
+    onProgress("check", read, size),
+  );
   await createTables(shop, archive.manifest);
+  await beforeLoad();
   const storage = await openStorage(shop.config);
   try {
     await withClient(shop, "stoa restore", (client) =>
-      loadArchive({ ...archive, client, storage, path, shop }),
+      loadArchive({ ...archive, client, storage, path, shop, replaced, onProgress, size }),
     );
   } finally {
     await storage.close();
@@ -80,6 +99,9 @@ function toRestoreResult({ manifest: { madeAt, tables, files }, secrets }: Inspe
     keys: secrets ? "put into the data folder" : "here already",
   };
 }
+
+const without = (tables: Table[], names: readonly string[]) =>
+  tables.filter(({ name }) => !names.includes(name));
 
 async function mustBeEmpty(client: pg.Client, tables: Table[]): Promise<void> {
   const full: string[] = [];
@@ -110,19 +132,27 @@ interface RestoreWork extends InspectedArchive {
   client: pg.Client;
   storage: Storage;
   path: string;
+  /** Bytes of the archive. */
+  size: number;
   shop: Installation;
+  replaced: readonly string[];
+  onProgress: NonNullable<RestoreOptions["onProgress"]>;
 }
 
 async function loadArchive(work: RestoreWork): Promise<void> {
-  const { client, manifest, secrets, shop } = work;
+  const { client, manifest, secrets, shop, replaced, size, onProgress } = work;
   await client.query("begin");
   // A service that starts meanwhile waits for this lock and finds all rows or none.
   await lockMigrations(client);
   const tables = await listTables(client);
   await lockTables(client, tables, "access exclusive");
-  await mustBeEmpty(client, tables);
+  await mustBeEmpty(client, without(tables, replaced));
   await mustMatchTables(client, manifest, tables);
-  await withoutConstraints(client, tables, () => copyRows(work, tables));
+  await withoutConstraints(client, tables, async () => {
+    for (const table of tables) if (replaced.includes(table.name)) await deleteRows(client, table);
+    await copyRows(work, tables);
+    onProgress("verify", size, size);
+  });
   for (const sequence of manifest.sequences) await restartSequence(client, sequence);
   await mustBeComplete(client, manifest, tables);
   // Before the rows: without them, the keys do no harm.
@@ -162,7 +192,8 @@ async function withoutConstraints(
 }
 
 /** Reads the archive a second time and compares it with the digests of the first pass. */
-async function copyRows({ client, storage, path, contents }: RestoreWork, tables: Table[]): Promise<void> {
+async function copyRows(work: RestoreWork, tables: Table[]): Promise<void> {
+  const { client, storage, path, contents, size, onProgress } = work;
   const byName = new Map(tables.map((table) => [table.name, table]));
   const waiting = join(await storage.incoming(), randomUUID());
   const visitor: ArchiveVisitor = {
@@ -175,7 +206,7 @@ async function copyRows({ client, storage, path, contents }: RestoreWork, tables
     },
   };
   try {
-    const again = await readArchive(path, visitor);
+    const again = await readArchive(path, visitor, (read) => onProgress("load", read, size));
     verifyManifest(again);
     if (!again.manifest.equals(contents.manifest)) throw new Error(`${path} was changed while it was read.`);
   } finally {

@@ -2,35 +2,43 @@ import { createWriteStream } from "node:fs";
 import { access, open, rename, rm } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { readPassphrase } from "../../core/config/config.ts";
-import { type BackupResult, backUp } from "../backup/backup.ts";
-import type { OperatorDatabase } from "./operator-database.ts";
+import { type BackupOptions, type BackupResult, backUp, type Installation } from "../backup/backup.ts";
 
 export const STDOUT = "-";
 const OWNER_ONLY = 0o600;
 
 /** For example stoa-2026-11-21T16-35-03Z.tar.gz. */
-const defaultFileName = (now: Date) => `stoa-${now.toISOString().slice(0, 19).replaceAll(":", "-")}Z.tar.gz`;
+export const backupFileName = (now: Date, suffix?: string) =>
+  `stoa-${now.toISOString().slice(0, 19).replaceAll(":", "-")}Z${suffix === undefined ? "" : `-${suffix}`}.tar.gz`;
 
-/** The file appears when the backup is complete. Without a file, writes to stdout. */
+/** Without a file, writes to one in this folder; `-` is stdout. */
 export async function backUpToFile(
-  database: OperatorDatabase,
+  shop: Installation,
   requestedFile: string | undefined,
 ): Promise<BackupResult & { file: string }> {
-  const now = new Date();
-  const passphrase = readPassphrase();
-  const file = requestedFile ?? defaultFileName(now);
+  const options = { passphrase: readPassphrase(), now: new Date() };
+  const file = requestedFile ?? backupFileName(options.now);
   if (file === STDOUT)
-    return { file, ...(await backUp(database, { stream: process.stdout, end: false }, { passphrase, now })) };
+    return { file, ...(await backUp(shop, { stream: process.stdout, end: false }, options)) };
+  return { file, ...(await writeBackupFile(shop, file, options)) };
+}
+
+/** The file appears when the backup is complete. */
+export async function writeBackupFile(
+  shop: Installation,
+  file: string,
+  options: BackupOptions,
+): Promise<BackupResult> {
   await mustNotExist(file);
   // A temporary name until the backup is complete.
   const part = `${file}.part`;
   await rm(part, { force: true });
   try {
     const stream = createWriteStream(part, { mode: OWNER_ONLY, flush: true });
-    const result = await backUp(database, { stream, end: true }, { passphrase, now });
+    const result = await backUp(shop, { stream, end: true }, options);
     await rename(part, file);
     await syncFolder(dirname(resolve(file)));
-    return { file, ...result };
+    return result;
   } finally {
     await rm(part, { force: true });
   }

@@ -16,7 +16,7 @@ after(() => market.close());
 const findingOf = async (name: string) => {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
-  const found = await runChecks({ config, target, embedded: null, close: async () => {} });
+  const found = await runChecks({ config, target });
   return found.find(({ check }) => check === name)!;
 };
 const filesFinding = () => findingOf("files");

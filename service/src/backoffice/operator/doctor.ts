@@ -17,7 +17,7 @@ import { countSealed } from "../../platform/db/sealed-columns.ts";
 import { sendEmailJob } from "../../platform/email/email-queue.ts";
 import { readJobStatus } from "../../platform/jobs/job-queue.ts";
 import { hasFailed, isLate } from "../../platform/jobs/job-stats.ts";
-import type { OperatorDatabase } from "./operator-database.ts";
+import type { Installation } from "../backup/backup.ts";
 
 export interface CheckResult {
   check: string;
@@ -45,7 +45,7 @@ const MAX_EVENT_AGE_SECONDS = 60;
 const CHECKED_FILES = 20;
 
 /** Checks everything that a start depends on, and the work of the workers. */
-export async function runChecks(database: OperatorDatabase, now = new Date()): Promise<CheckResult[]> {
+export async function runChecks(database: Installation, now = new Date()): Promise<CheckResult[]> {
   const { config, target } = database;
   const pool = openPool({ target, maxConnections: 2 });
   // The next query reports a connection that broke while idle.
@@ -184,7 +184,7 @@ async function checkRedis({ redisUrl }: Config) {
 }
 
 /** Detects a connection pooler and the features that it breaks. */
-async function checkConnections(pool: pg.Pool, database: OperatorDatabase) {
+async function checkConnections(pool: pg.Pool, database: Installation) {
   const line = await openListenConnection(database, [], () => {}).catch((error: Error) => error);
   if (!(line instanceof Error)) await line.end();
   const client = (await pool.connect()) as pg.PoolClient & { isPooled: boolean };

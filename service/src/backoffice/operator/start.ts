@@ -37,17 +37,44 @@ export async function start(): Promise<void> {
     opened.service = await startService(config, toConnection(opened.database), {
       log,
       beforeListening: () => opened.port!.release(),
+      restart: () => restartService(opened),
     });
     printProgress("the service listens");
-    // Beside the service: the API does not wait for it.
-    if (config.roles.api)
-      opened.service.ctx.webBuilds
-        .ensureCurrent(log)
-        .catch((error) => log.error({ err: error }, "the web client was not built"));
+    buildWebClient(opened.service);
     await printStartBox(opened.database, opened.service);
   } catch (error) {
     await close(opened);
     throw error;
+  }
+}
+
+/** Beside the service: the API does not wait for it. */
+function buildWebClient({ ctx: { config, webBuilds, log } }: Service): void {
+  if (config.roles.api)
+    webBuilds.ensureCurrent(log).catch((error) => log.error({ err: error }, "the web client was not built"));
+}
+
+/** After a restore. The settings are read again, because it may have replaced the keys of the data folder. */
+async function restartService(opened: OpenedResources): Promise<void> {
+  const { service, database } = opened;
+  if (!service || !database) throw new Error("There is no service to start again.");
+  printProgress("starting again after a restore");
+  try {
+    opened.service = null;
+    await service.close();
+    opened.port = await reservePort(database.config);
+    const config = readConfig();
+    opened.service = await startService(config, toConnection(database), {
+      log: service.ctx.log,
+      beforeListening: async () => opened.port?.release(),
+      restart: () => restartService(opened),
+    });
+    buildWebClient(opened.service);
+    printProgress("the service listens");
+  } catch (error) {
+    // A supervisor starts it again.
+    console.error(error);
+    process.exit(1);
   }
 }
 

@@ -23,7 +23,7 @@ after(() => market.close());
 async function readFinding() {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
-  const all = await runChecks({ config, target, embedded: null, close: async () => {} }, market.clock.now);
+  const all = await runChecks({ config, target }, market.clock.now);
   return all.find(({ check }) => check === "money")!;
 }
 

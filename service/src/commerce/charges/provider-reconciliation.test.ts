@@ -204,7 +204,7 @@ test("reconcileNightly: doctor and log name the differences until they are gone"
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
   const finding = async () => {
-    const all = await runChecks({ config, target, embedded: null, close: async () => {} }, market.clock.now);
+    const all = await runChecks({ config, target }, market.clock.now);
     return all.find(({ check }) => check === "payment provider")!;
   };
   assert.match((await finding()).note, /not compared yet/);

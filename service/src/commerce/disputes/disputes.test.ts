@@ -67,7 +67,7 @@ const sync = (disputeId: string) => syncDispute(market.service.ctx, disputeRooms
 const readFindings = async () => {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
-  const all = await runChecks({ config, target, embedded: null, close: async () => {} }, market.clock.now);
+  const all = await runChecks({ config, target }, market.clock.now);
   return Object.fromEntries(all.map(({ check, ...finding }) => [check, finding]));
 };
 const refundAsAdmin = (orderId: string, amount?: number) =>

@@ -17,10 +17,7 @@ const readMetric = async (name: string): Promise<number> => {
 };
 const readFinding = async () => {
   const { config } = market.service.ctx;
-  const findings = await runChecks(
-    { config, target: market.target, embedded: null, close: async () => {} },
-    market.clock.now,
-  );
+  const findings = await runChecks({ config, target: market.target }, market.clock.now);
   return findings.find(({ check }) => check === "books");
 };
 /** Seconds of the Unix clock, as in /metrics. */

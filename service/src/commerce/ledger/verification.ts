@@ -56,6 +56,9 @@ export interface VerificationResult {
 
 type Check = (tx: Tx) => Promise<string[]>;
 
+/** Called after each check; what it throws ends the verification. */
+export type OnChecked = (done: number, total: number) => void;
+
 function check<Row>(find: (tx: Tx) => Promise<Found<Row>[]>, describe: (row: Row) => string): Check {
   return async (tx) => {
     const found = await find(tx);
@@ -104,12 +107,16 @@ const checks: Check[] = [
  * Compares the ledger with the rows of orders, refunds, disputes, payouts, plan payments, receipts, counters and sums. One snapshot
  * contains each concurrent sale completely or not at all.
  */
-export const verifyLedger = (db: Database): Promise<VerificationResult> =>
-  db.transaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute(verifyLedgerIn);
+export const verifyLedger = (db: Database, onChecked?: OnChecked): Promise<VerificationResult> =>
+  db
+    .transaction()
+    .setIsolationLevel("repeatable read")
+    .setAccessMode("read only")
+    .execute((tx) => verifyLedgerIn(tx, onChecked));
 
-export async function verifyLedgerIn(tx: Tx): Promise<VerificationResult> {
+export async function verifyLedgerIn(tx: Tx, onChecked?: OnChecked): Promise<VerificationResult> {
   await raiseTransactionLimits(tx);
-  const problems = await findProblems(tx);
+  const problems = await findProblems(tx, onChecked);
   return { ok: problems.length === 0, ...(await countLedgerRows(tx)), problems };
 }
 
@@ -117,10 +124,12 @@ export async function verifyLedgerIn(tx: Tx): Promise<VerificationResult> {
  * Runs one check after the other, so that a large ledger occupies one connection. If an amount overflows one check, the other checks
  * identify it.
  */
-export async function findProblems(tx: Tx): Promise<string[]> {
+export async function findProblems(tx: Tx, onChecked?: OnChecked): Promise<string[]> {
   const problems: string[] = [];
-  for (const runCheck of checks)
+  for (const [at, runCheck] of checks.entries()) {
     problems.push(...(await fallbackIfOutOfRange(tx, () => runCheck(tx), [AMOUNT_TOO_LARGE])));
+    onChecked?.(at + 1, checks.length);
+  }
   return problems;
 }
 const AMOUNT_TOO_LARGE = "A check failed because a sum of amounts is out of range.";

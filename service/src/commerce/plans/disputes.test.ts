@@ -74,7 +74,7 @@ async function accountsOf(paymentId: string): Promise<Record<string, number>> {
 async function readMoneyNote(): Promise<string> {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
-  const all = await runChecks({ config, target, embedded: null, close: async () => {} }, market.clock.now);
+  const all = await runChecks({ config, target }, market.clock.now);
   return all.find(({ check }) => check === "money")!.note;
 }
 

@@ -8,6 +8,7 @@ import { readEmailSettings } from "./email.ts";
 import { builtInPlans, type PlanConfig, readPlanConfig } from "./plan-config.ts";
 import { parseS3Url } from "./s3-url.ts";
 import { readSecrets } from "./secrets.ts";
+import { listSettings, type SettingReport } from "./setting-list.ts";
 import { type EnvironmentVariables, SettingsReader } from "./settings-reader.ts";
 import { readTaxSettings } from "./taxes.ts";
 import { readTelemetrySettings, type TelemetrySettings } from "./telemetry.ts";
@@ -288,3 +289,9 @@ export function readPassphrase(variables: EnvironmentVariables = process.env): s
     throw new ConfigError([`STOA_BACKUP_PASSPHRASE has fewer than ${MIN_PASSPHRASE_LENGTH} characters`]);
   return passphrase;
 }
+
+/** For administrators: secrets are masked. */
+export const describeConfig = (
+  config: Config,
+  variables: EnvironmentVariables = process.env,
+): SettingReport[] => listSettings(config, variables);

@@ -455,6 +455,19 @@ export interface OneTimeTokens {
   userId: string | null;
 }
 
+export interface OperatorTasks {
+  done: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  endedAt: Timestamp | null;
+  error: string | null;
+  id: string;
+  kind: string;
+  renewedAt: Timestamp;
+  result: Generated<Json>;
+  startedAt: Timestamp;
+  step: string;
+  total: Generated<ColumnType<number, bigint | number, bigint | number>>;
+}
+
 export interface Orders {
   actionUrl: string | null;
   askedAt: Timestamp | null;
@@ -1123,6 +1136,7 @@ export interface DB {
   oauthTokens: OauthTokens;
   oauthUsableTokens: OauthUsableTokens;
   oneTimeTokens: OneTimeTokens;
+  operatorTasks: OperatorTasks;
   orders: Orders;
   paymentCustomers: PaymentCustomers;
   paymentMethods: PaymentMethods;

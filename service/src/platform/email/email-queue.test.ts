@@ -294,7 +294,7 @@ suite("the connection to the mail server", () => {
 suite("the doctor's check of email", () => {
   const findingOf = async ({ service: { ctx } }: Market) => {
     const target = (ctx.pool.options as pg.PoolConfig).connectionString!;
-    const findings = await runChecks({ config: ctx.config, target, embedded: null, close: async () => {} });
+    const findings = await runChecks({ config: ctx.config, target });
     return findings.find(({ check }) => check === "mail")!;
   };
 

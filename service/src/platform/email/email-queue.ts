@@ -77,6 +77,15 @@ export async function sendQueuedEmail(ctx: Context, mailId: string, signal: Abor
 const openEmail = ({ vault }: Context, { id, sealedLetter }: { id: string; sealedLetter: string }): Email =>
   JSON.parse(vault.open(sealedLetter, sealContext(id)));
 
+/** null: it cannot be decrypted. */
+export function readEmailSubject(ctx: Context, mail: { id: string; sealedLetter: string }): string | null {
+  try {
+    return openEmail(ctx, mail).subject;
+  } catch {
+    return null;
+  }
+}
+
 /** For /dev/mail. */
 export interface StoredEmail extends Email {
   id: string;

@@ -46,12 +46,13 @@ export function withBody<T>(
     case "upload":
       return drainOnError(
         request,
-        slots.run(callerIdOf(identifiedCallerOf(request)), () =>
-          withUpload(server, route, declared, request, work),
-        ),
+        slots.run(senderOf(request), () => withUpload(server, route, declared, request, work)),
       );
   }
 }
+
+/** A public endpoint identifies no caller. */
+const senderOf = ({ caller, ip }: FastifyRequest) => (caller ? callerIdOf(caller) : ip);
 
 async function drainOnError<T>(request: FastifyRequest, done: Promise<T>): Promise<T> {
   try {

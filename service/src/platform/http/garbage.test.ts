@@ -84,6 +84,12 @@ before(async () => {
     refundId: [await hasRefund(member, bought)],
     keyId: [(await session.post("/v1/api-keys", apiKey)).body.data.id],
     discountCodeId: [(await member.post("/v1/discount-codes", discount)).body.data.id],
+    // No such objects: their tests have them.
+    backupId: [toId("bkp", seller.userId)],
+    verificationId: [toId("lvf", seller.userId)],
+    jobId: [toId("job", seller.userId)],
+    emailId: [toId("mail", seller.userId)],
+    restoreId: ["x".repeat(43)],
   };
   enter = await allowedCallers(market, member);
 });

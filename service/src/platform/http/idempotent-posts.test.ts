@@ -16,6 +16,8 @@ import { createWorkflow, startExecution, startWorker, transformStep } from "../.
 import { routes } from "../../app.ts";
 import { flushViews } from "../../catalog/search/views.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { queueEmail } from "../email/email-queue.ts";
+import { renderEmail } from "../email/render-email.ts";
 
 /** A prepared request that still needs its Idempotency-Key header. */
 type Ask = (headers: Record<string, string>) => Promise<Reply>;
@@ -115,6 +117,33 @@ const moderates = async (status: string, verb: string, body?: unknown) => {
     });
   else await hasStatus(id, status);
   return posts(await hasAdmin(), `/admin/products/${id}/${verb}`, body);
+};
+
+async function hasFailedJob(): Promise<string> {
+  const { rows } = await market.query(
+    `insert into pgboss.job (name, data) values ('detach-payment-method-given-up', '{"id": "pm_test_ok"}') returning id`,
+  );
+  return toId("job", rows[0].id);
+}
+
+async function hasUnsentEmail(): Promise<string> {
+  await market.query("update emails set sent_at = now() where sent_at is null");
+  const { ctx } = market.service;
+  const email = renderEmail({ subject: "News", paragraphs: ["Something changed."] });
+  await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, "ada@example.com", email));
+  const { rows } = await market.query("select id from emails where sent_at is null");
+  return toId("mail", rows[0].id);
+}
+
+/** The answer comes when the work in the background has ended, too, because it writes as well. */
+const startsTask = async (path: string): Promise<Ask> => {
+  const admin = await hasAdmin();
+  await market.query("delete from operator_tasks");
+  return async (headers) => {
+    const reply = await admin.post(`/v1${path}`, undefined, headers);
+    await market.service.ctx.operatorTasks.waitUntilIdle();
+    return reply;
+  };
 };
 
 const spam = { reasonCode: "other", reason: "Spam." };
@@ -334,6 +363,31 @@ const requests = {
     await admin.post(`/v1/admin/reviews/${reviewId}/hide`, { reason: "Spam." });
     return posts(admin, `/admin/reviews/${reviewId}/restore`);
   },
+  "admin.jobs.retry": async () => {
+    const jobId = await hasFailedJob();
+    return posts(await hasAdmin(), `/admin/jobs/${jobId}/retry`);
+  },
+  "admin.jobs.retryAll": async () => {
+    await hasFailedJob();
+    return posts(await hasAdmin(), "/admin/jobs/retry");
+  },
+  "admin.emails.retry": async () => posts(await hasAdmin(), `/admin/emails/${await hasUnsentEmail()}/retry`),
+  "admin.emails.retryAll": async () => {
+    await hasUnsentEmail();
+    return posts(await hasAdmin(), "/admin/emails/retry");
+  },
+  "admin.ledgerVerifications.create": () => startsTask("/admin/ledger-verifications"),
+  "admin.backups.create": () => startsTask("/admin/backups"),
+  "admin.backups.createDownloadLink": async () => {
+    const admin = await hasAdmin();
+    await market.query("delete from operator_tasks");
+    const { id } = (await admin.post("/v1/admin/backups")).body.data;
+    await becomes(
+      async () => (await admin.get(`/v1/admin/backups/${id}`)).body.data.status,
+      (status) => status === "succeeded",
+    );
+    return posts(admin, `/admin/backups/${id}/download-link`);
+  },
   "oauth.clients.create": async () => posts(await hasSession(), "/oauth-clients", newClient),
   "oauth.clients.rotateSecret": async () => {
     const session = await hasSession();
@@ -365,6 +419,8 @@ const NOT_COMPARED: Record<string, string> = {
   view_salts: "as views",
   product_daily_views: "as views",
   author_daily_views: "as views",
+  operator_tasks: "work in the background writes how it goes; the audit log has each start",
+  ledger_verifications: "as operator_tasks",
   version: "pg-boss notes there each minute when it looked",
 };
 

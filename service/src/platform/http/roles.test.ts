@@ -408,6 +408,12 @@ suite("objects of one seller", () => {
       provider: ["github"],
       // The token alone gives access to a shared run, so this is the token of none.
       token: ["x".repeat(32)],
+      // Of the installation, and of no account.
+      backupId: [toId("bkp", owner.userId)],
+      verificationId: [toId("lvf", owner.userId)],
+      jobId: [toId("job", owner.userId)],
+      emailId: [toId("mail", owner.userId)],
+      restoreId: ["x".repeat(43)],
     };
   });
 

@@ -58,7 +58,7 @@ suite("the state of jobs", () => {
   const findings = async () => {
     const { config, pool } = market.service.ctx;
     const target = String(pool.options.connectionString);
-    const all = await runChecks({ config, target, embedded: null, close: async () => {} }, market.clock.now);
+    const all = await runChecks({ config, target }, market.clock.now);
     return Object.fromEntries(all.map(({ check, ...finding }) => [check, finding]));
   };
   const note = (name: string, succeeded: boolean) =>

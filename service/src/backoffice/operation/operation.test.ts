@@ -1,0 +1,298 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { readConfig } from "../../core/config/config.ts";
+import { listSettings } from "../../core/config/setting-list.ts";
+import { toId } from "../../core/ids.ts";
+import { maskSecrets, maskUrl } from "../../core/mask.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
+import { renderEmail } from "../../platform/email/render-email.ts";
+import { nextRunOf } from "./next-run.ts";
+
+const SECRET_LINK = "https://stoa.example/auth/verify#token=SECRETTOKEN";
+
+let market: Market;
+let admin: Client;
+before(async () => {
+  market = await openMarket({
+    config: { redisUrl: "redis://user:REDISPASS@127.0.0.1:1", metricsToken: "METRICSTOKEN" },
+  });
+  const { userId } = await market.createUser({ name: "Admin", role: "admin" });
+  admin = await market.createSession(userId, { secondFactor: true });
+});
+after(() => market.close());
+
+async function audited(action: string): Promise<number> {
+  const { rows } = await market.query("select from audit_log where action = $1 and actor_id = $2", [
+    action,
+    admin.userId,
+  ]);
+  return rows.length;
+}
+
+const PATHS = [
+  "health",
+  "database",
+  "configuration",
+  "queues",
+  "jobs",
+  "emails",
+  "backups",
+  "ledger-verifications",
+];
+
+suite("who may read", () => {
+  test("not a user, no key, no administrator without two factors", async () => {
+    const user = await market.createSession((await market.createUser()).userId);
+    const { userId, key } = await market.createUser({ role: "admin" });
+    const oneFactor = await market.createSession(userId);
+    for (const path of PATHS) {
+      assertError(await market.as(null).get(`/v1/admin/${path}`), 401, "INVALID_API_KEY");
+      for (const client of [user, market.as(key), oneFactor])
+        assertError(await client.get(`/v1/admin/${path}`), 403, "UNAUTHORIZED");
+    }
+    for (const path of ["backups", "ledger-verifications", "jobs/retry", "emails/retry"])
+      assertError(await oneFactor.post(`/v1/admin/${path}`), 403, "UNAUTHORIZED");
+  });
+});
+
+suite("GET /admin/health", () => {
+  test("the checks of doctor, and a figure for each service", async () => {
+    const reply = await admin.get("/v1/admin/health");
+    assert.equal(reply.status, 200, reply.text);
+    const { state, services, checks, version } = reply.body.data;
+    assert.equal(state, "warning", "Redis does not answer");
+    assert.match(version, /^\d/);
+    const redis = checks.find(({ check }: { check: string }) => check === "Redis");
+    assert.equal(redis.state, "warning");
+    assert.doesNotMatch(reply.text, /REDISPASS/);
+    const database = services.find(({ service }: { service: string }) => service === "database");
+    assert.equal(database.unit, "milliseconds");
+    assert.ok(database.value >= 0);
+    const known = checks.map(({ check }: { check: string }) => check);
+    for (const { checks: names } of services) for (const name of names) assert.ok(known.includes(name), name);
+  });
+
+  test("GET /admin/database: sizes, connections and the oldest transaction, without its statement", async () => {
+    const client = await market.service.ctx.pool.connect();
+    await client.query("begin");
+    await client.query("select 'PERSONALDATA'");
+    const reply = await admin.get("/v1/admin/database");
+    await client.query("rollback");
+    client.release();
+    const { size, connections, oldestTransaction, tables, disk } = reply.body.data;
+    assert.ok(size > 0 && disk.free > 0 && disk.total > disk.free);
+    assert.ok(connections.own <= connections.used && connections.used <= connections.max);
+    assert.ok(oldestTransaction.seconds >= 0);
+    assert.equal(tables.length, 20);
+    assert.doesNotMatch(reply.text, /PERSONALDATA/);
+  });
+});
+
+suite("GET /admin/configuration", () => {
+  const KEYS = {
+    STOA_MASTER_KEYS: `1:${Buffer.alloc(32, 1).toString("base64")}`,
+    STOA_SESSION_KEYS: `1:${Buffer.alloc(32, 2).toString("base64")}`,
+  };
+  const variables: Record<string, string> = {
+    ...KEYS,
+    DATABASE_URL: "postgres://stoa:SECRET@one,two:5433/shop?password=SECRET&sslkey=SECRET",
+    SMTP_URL: "smtps://user:SECRET@mail.example",
+    STOA_MAIL_FROM: "Stoa <stoa@example.com>",
+    REDIS_URL: "rediss://default:SECRET@cache.example:6380",
+    S3_URL: "s3://SECRETKEY:SECRET@s3.example/bucket?region=eu",
+    STRIPE_SECRET_KEY: "sk_test_SECRET",
+    STRIPE_WEBHOOK_SECRET: "whsec_SECRET",
+    GITHUB_CLIENT_ID: "github-id",
+    GITHUB_CLIENT_SECRET: "SECRET",
+    STOA_METRICS_TOKEN: "SECRET",
+    STOA_BACKUP_PASSPHRASE: "SECRET-passphrase",
+    OTEL_EXPORTER_OTLP_ENDPOINT: "https://user:SECRET@otel.example/v1?token=SECRET",
+    OTEL_EXPORTER_OTLP_HEADERS: "authorization=SECRET",
+    STOA_FEES: "250",
+  };
+
+  test("every setting of README, with its value and source; no secret", () => {
+    const settings = listSettings(readConfig(variables), variables);
+    const text = JSON.stringify(settings);
+    assert.doesNotMatch(text, /SECRET(?!_|")|AQEBAQ|AgICAg/);
+    const byName = new Map(settings.map((setting) => [setting.name, setting]));
+    assert.deepEqual(byName.get("STOA_FEES"), {
+      name: "STOA_FEES",
+      value: "250",
+      source: "environment",
+      isSecret: false,
+    });
+    assert.equal(byName.get("PORT")?.source, "default");
+    assert.equal(byName.get("DATABASE_URL")?.value, "postgres://•••@one,two:5433/shop?•••");
+    assert.equal(byName.get("S3_URL")?.value, "s3://•••@s3.example/bucket?•••");
+    for (const name of Object.keys(variables)) assert.ok(byName.get(name)?.value, name);
+  });
+
+  test("over HTTP: what the process runs with", async () => {
+    const reply = await admin.get("/v1/admin/configuration");
+    const { settings } = reply.body.data;
+    const find = (wanted: string) => settings.find(({ name }: { name: string }) => name === wanted);
+    assert.equal(find("REDIS_URL").value, "redis://•••@127.0.0.1:1");
+    assert.equal(find("STOA_METRICS_TOKEN").value, "•••");
+    assert.doesNotMatch(reply.text, /REDISPASS|METRICSTOKEN/);
+    assert.ok(!reply.text.includes(market.service.ctx.config.masterKeys[0]!.bytes.toString("base64")));
+  });
+
+  test("README has each setting", async () => {
+    const { readFile } = await import("node:fs/promises");
+    const readme = await readFile(new URL("../../../../README.md", import.meta.url), "utf8");
+    const named = [...readme.matchAll(/^\| (`[A-Z0-9_`, ]+`)/gm)].flatMap(([, names = ""]) =>
+      [...names.matchAll(/[A-Z0-9_]{4,}/g)].map(([name]) => name),
+    );
+    assert.ok(named.length > 30);
+    const known = new Set(listSettings(readConfig(variables), variables).map(({ name }) => name));
+    assert.deepEqual(
+      named.filter((name) => !known.has(name)),
+      [],
+    );
+  });
+
+  test("masks: passwords with every character", () => {
+    assert.equal(maskUrl("postgres://a:b/c@d?e@host/db"), "postgres://•••@host/db");
+    assert.equal(maskUrl("redis://host:6379"), "redis://host:6379");
+    assert.equal(maskSecrets("at https://u:p@h/x?token=abc&a=1"), "at https://•••@h/x?token=•••&a=1");
+  });
+});
+
+/** A job of this queue that has no attempts left. */
+async function addFailedJob(queue: string, data: object, error = "it failed"): Promise<string> {
+  const { rows } = await market.query(
+    `insert into pgboss.job (name, data, source_name, source_created_on, source_retry_count, source_output)
+       values ($1 || '-given-up', $2, $1, now() - interval '1 hour', 10, $3) returning id`,
+    [queue, JSON.stringify(data), JSON.stringify({ error })],
+  );
+  return toId("job", rows[0].id);
+}
+
+const jobsOf = async (query = "") => (await admin.get(`/v1/admin/jobs?${query}`)).body.data;
+
+suite("jobs", () => {
+  test("queues: counts, and the periods of scheduled jobs", async () => {
+    const { body, text } = await admin.get("/v1/admin/queues?limit=100");
+    const names = body.data.map(({ name }: { name: string }) => name);
+    assert.ok(names.includes("send-mail") && names.includes("notify-buyers-of-version"), text);
+  });
+
+  test("failed jobs: listed with a masked error, without their data; retried once by parallel clicks", async () => {
+    const id = await addFailedJob(
+      "notify-buyers-of-version",
+      { secret: "JOBDATA" },
+      "550 <ada@example.com> at https://u:PASS@host/ refused",
+    );
+    const [job] = await jobsOf("state=failed&queue=notify-buyers-of-version");
+    assert.deepEqual(
+      [job.id, job.queue, job.state, job.attempts],
+      [id, "notify-buyers-of-version", "failed", 11],
+    );
+    assert.equal(job.error, "550 <a•••@example.com> at https://•••@host/ refused");
+    assert.doesNotMatch(JSON.stringify(job), /JOBDATA/);
+    const replies = await Promise.all([1, 2, 3].map(() => admin.post(`/v1/admin/jobs/${id}/retry`)));
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 404, 404]);
+    assert.deepEqual(await jobsOf("state=failed&queue=notify-buyers-of-version"), []);
+    const [waiting] = await jobsOf("state=waiting&queue=notify-buyers-of-version");
+    assert.deepEqual([waiting.state, waiting.attempts], ["waiting", 0]);
+    assert.equal(await audited("job.retried"), 1);
+    assert.equal((await admin.post(`/v1/admin/jobs/${waiting.id}/retry`)).status, 200);
+  });
+
+  test("all failed jobs, or those of one queue; a queue of another version is refused", async () => {
+    await addFailedJob("notify-buyers-of-version", {});
+    await addFailedJob("notify-buyers-of-version", {});
+    await addFailedJob("recover-webhook", {});
+    const some = await admin.post("/v1/admin/jobs/retry?queue=notify-buyers-of-version");
+    assert.deepEqual(some.body.data, { retried: 2 }, some.text);
+    await market.query("delete from pgboss.job where name like '%-given-up'");
+    assert.deepEqual((await admin.post("/v1/admin/jobs/retry")).body.data, { retried: 0 });
+    await market.query(
+      `insert into pgboss.queue select (jsonb_populate_record(q, '{"name": "gone-given-up"}')).*
+         from pgboss.queue q where name = 'send-mail-given-up'`,
+    );
+    const id = await addFailedJob("gone", {});
+    assertError(await admin.post(`/v1/admin/jobs/${id}/retry`), 409, "INVALID_STATE");
+    await market.query("delete from pgboss.job where name like '%-given-up'");
+    for (const unknown of ["x", id])
+      assertError(await admin.post(`/v1/admin/jobs/${unknown}/retry`), 404, "JOB_NOT_FOUND");
+  });
+
+  test("nextRunOf: minutes, hours and days in UTC", () => {
+    const now = new Date("2026-06-15T12:34:56.000Z");
+    const next = (cron: string) => nextRunOf(cron, now)?.toISOString();
+    assert.equal(next("* * * * *"), "2026-06-15T12:35:00.000Z");
+    assert.equal(next("*/10 * * * *"), "2026-06-15T12:40:00.000Z");
+    assert.equal(next("31 * * * *"), "2026-06-15T13:31:00.000Z");
+    assert.equal(next("13 2 * * *"), "2026-06-16T02:13:00.000Z");
+    assert.equal(next("47 14 * * *"), "2026-06-15T14:47:00.000Z");
+    assert.equal(next("0 0 1 1 *"), undefined);
+  });
+});
+
+async function hasEmail(recipient: string): Promise<string> {
+  const { ctx } = market.service;
+  const message = renderEmail({
+    subject: "Your sign-in link for Stoa",
+    paragraphs: ["Sign in."],
+    action: { label: "Sign in", url: SECRET_LINK },
+  });
+  await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, recipient, message));
+  const { rows } = await market.query("select id from emails where recipient = $1", [recipient]);
+  return toId("mail", rows[0].id);
+}
+
+suite("emails", () => {
+  const listed = async (query = "") => (await admin.get(`/v1/admin/emails?${query}`)).body;
+
+  test("waiting: masked recipient, subject, no text and no link", async () => {
+    const id = await hasEmail("ada.lovelace@example.com");
+    const { body, text } = await admin.get("/v1/admin/emails?status=waiting");
+    const email = body.data.find((one: { id: string }) => one.id === id);
+    assert.deepEqual(
+      [email.recipient, email.subject, email.status, email.attempts],
+      ["a•••@example.com", "Your sign-in link for Stoa", "waiting", 0],
+    );
+    assert.doesNotMatch(text, /lovelace|SECRETTOKEN/);
+  });
+
+  test("given up: failed with its error; parallel retries request one job", async () => {
+    const id = await hasEmail("grace@example.com");
+    const { rows } = await market.query("delete from pgboss.job where name = 'send-mail' returning data");
+    const data = rows.map(({ data }) => data).find(({ mailId }) => toId("mail", mailId) === id);
+    await addFailedJob("send-mail", data, "connect ECONNREFUSED");
+    const [failed] = (await listed("status=failed")).data;
+    assert.deepEqual([failed.id, failed.error, failed.attempts], [id, "connect ECONNREFUSED", 11]);
+    const replies = await Promise.all([1, 2, 3].map(() => admin.post(`/v1/admin/emails/${id}/retry`)));
+    assert.ok(replies.every(({ status }) => status === 200));
+    const { rows: jobs } = await market.query(
+      "select name from pgboss.job where data ->> 'mailId' = $1 and state < 'completed'",
+      [data.mailId],
+    );
+    assert.deepEqual(jobs, [{ name: "send-mail" }]);
+    assert.equal((await listed("status=failed")).meta.total, 0);
+    assert.equal(await audited("email.retried"), 3);
+  });
+
+  test("all: those without a job get one; refused and sent ones are left", async () => {
+    const id = await hasEmail("refused@example.com");
+    await market.query(
+      "update emails set refused_at = now(), sealed_email = null where recipient = 'refused@example.com'",
+    );
+    const sent = await hasEmail("sent@example.com");
+    await market.query("update emails set sent_at = now() where recipient = 'sent@example.com'");
+    assertError(await admin.post(`/v1/admin/emails/${id}/retry`), 409, "INVALID_STATE");
+    for (const unknown of ["x", sent])
+      assertError(await admin.post(`/v1/admin/emails/${unknown}/retry`), 404, "EMAIL_NOT_FOUND");
+    const [refused] = (await listed("status=refused")).data;
+    assert.deepEqual([refused.id, refused.subject], [id, null]);
+    const waiting = (await listed("status=waiting")).meta.total;
+    assert.deepEqual((await admin.post("/v1/admin/emails/retry")).body.data, { retried: waiting });
+    const { rows } = await market.query(
+      "select data ->> 'mailId' as id, count(*) from pgboss.job where name = 'send-mail' and state < 'active' group by 1",
+    );
+    assert.ok(rows.length >= waiting && rows.every(({ count }) => count === 1));
+  });
+});
