@@ -54,7 +54,8 @@ export async function signIn(context: BrowserContext, origin: string, session: C
 
 /** Operations of the contract, as patterns of calls. */
 const operations = endpoints.map(
-  ({ method, path }) => new RegExp(`^${method} ${path.replace(/\{\w+\}|:\w+/g, "[^/]+")}$`),
+  ({ method, base, path }) =>
+    new RegExp(`^${method} ${base === "/v1" ? "" : base}${path.replace(/\{\w+\}|:\w+/g, "[^/]+")}$`),
 );
 
 /** Asserts that the page fits its window, that axe finds no serious fault, and that nothing was wrong meanwhile. */

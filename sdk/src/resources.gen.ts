@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, HideReview, ImportResult, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, QuotaUsage, QuotePurchase, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Backup, BackupDownloadLink, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, Configuration, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateRestore, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DatabaseReport, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, Health, HideReview, ImportResult, Job, LedgerVerification, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, Queue, QueuedEmail, QuotaUsage, QuotePurchase, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, Restore, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, StartRestore, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -2540,6 +2540,312 @@ export class OauthResource extends Resource {
   readonly grants: OauthGrantsResource = new OauthGrantsResource(this.client);
 }
 
+export class RestoresResource extends Resource {
+  /**
+   * Begin to restore a backup into an empty installation
+   *
+   * Only while the installation has no account. Needs the token of the link that the start prints, which stays valid. Then send the file in parts and start the restore. A new restore replaces one that does not run.
+   */
+  create(body: CreateRestore, options?: RequestOptions): Call<Restore> {
+    return this.client.call("POST", "/api/auth/restores", { body }, options);
+  }
+
+  /**
+   * Send the next part of the backup's file
+   *
+   * At most 16 MiB. `offset` must be `received` of the restore; a part that has arrived before is ignored.
+   */
+  addPart(restoreId: string, form: {
+    /** The file, with its name; at most 16777216 bytes */
+    file: File;
+    offset: string;
+  }, options?: RequestOptions): Call<Restore> {
+    return this.client.call("POST", `/api/auth/restores/${pathPart(restoreId)}/parts`, { form }, options);
+  }
+
+  /**
+   * Restore the backup that was sent
+   *
+   * Checks the whole file, then loads it in one transaction: a restore that fails changes nothing. Returns at once.
+   */
+  start(restoreId: string, body?: StartRestore, options?: RequestOptions): Call<Restore> {
+    return this.client.call("POST", `/api/auth/restores/${pathPart(restoreId)}/start`, { body }, options);
+  }
+
+  /** Read the progress of a restore */
+  get(restoreId: string, options?: RequestOptions): Call<Restore> {
+    return this.client.call("GET", `/api/auth/restores/${pathPart(restoreId)}`, {}, options);
+  }
+}
+
+export class AdminHealthResource extends Resource {
+  /**
+   * Check everything that the service depends on
+   *
+   * Runs the checks of `stoa-server doctor`, which take up to some seconds. Parallel requests share one run. Credentials in addresses are masked.
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  get(options?: RequestOptions): Call<Health> {
+    return this.client.call("GET", "/admin/health", {}, options);
+  }
+}
+
+export class AdminDatabaseResource extends Resource {
+  /**
+   * Read sizes, connections and the oldest transaction of the database
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  get(options?: RequestOptions): Call<DatabaseReport> {
+    return this.client.call("GET", "/admin/database", {}, options);
+  }
+}
+
+export class AdminConfigurationResource extends Resource {
+  /**
+   * Read the configuration as the service understands it
+   *
+   * Of the process that answers. The values of secrets are never returned.
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  get(options?: RequestOptions): Call<Configuration> {
+    return this.client.call("GET", "/admin/configuration", {}, options);
+  }
+}
+
+export interface AdminQueuesListQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+}
+
+export class AdminQueuesResource extends Resource {
+  /**
+   * List the queues of background jobs and the jobs that run on a schedule
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  list(query?: AdminQueuesListQuery, options?: RequestOptions): List<Queue> {
+    return this.client.list("/admin/queues", { query }, options);
+  }
+}
+
+export interface AdminJobsListQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+  state?: undefined | Open<"waiting" | "running" | "failed" | "all">;
+  /** The name of a queue */
+  queue?: undefined | string;
+}
+
+export interface AdminJobsRetryAllQuery {
+  /** Only those of this queue */
+  queue?: undefined | string;
+}
+
+export class AdminJobsResource extends Resource {
+  /**
+   * List background jobs, newest first
+   *
+   * Completed jobs are not listed. Failed jobs are kept for a week.
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  list(query?: AdminJobsListQuery, options?: RequestOptions): List<Job> {
+    return this.client.list("/admin/jobs", { query }, options);
+  }
+
+  /**
+   * Retry a failed job, or run a waiting one at once
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  retry(jobId: string, options?: RequestOptions): Call<{
+    /** Number of jobs that wait again */
+    retried: number;
+  }> {
+    return this.client.call("POST", `/admin/jobs/${pathPart(jobId)}/retry`, {}, options);
+  }
+
+  /**
+   * Retry all failed jobs
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  retryAll(query?: AdminJobsRetryAllQuery, options?: RequestOptions): Call<{
+    /** Number of jobs that wait again */
+    retried: number;
+  }> {
+    return this.client.call("POST", "/admin/jobs/retry", { query }, options);
+  }
+}
+
+export interface AdminEmailsListQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+  status?: undefined | Open<"waiting" | "failed" | "refused" | "all">;
+}
+
+export class AdminEmailsResource extends Resource {
+  /**
+   * List emails that were not sent, newest first
+   *
+   * Emails are kept for a week.
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  list(query?: AdminEmailsListQuery, options?: RequestOptions): List<QueuedEmail> {
+    return this.client.list("/admin/emails", { query }, options);
+  }
+
+  /**
+   * Send an email again now
+   *
+   * A refused email cannot be sent again, because its content is deleted.
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  retry(emailId: string, options?: RequestOptions): Call<{
+    /** Number of jobs that wait again */
+    retried: number;
+  }> {
+    return this.client.call("POST", `/admin/emails/${pathPart(emailId)}/retry`, {}, options);
+  }
+
+  /**
+   * Send all waiting and failed emails again now
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  retryAll(options?: RequestOptions): Call<{
+    /** Number of jobs that wait again */
+    retried: number;
+  }> {
+    return this.client.call("POST", "/admin/emails/retry", {}, options);
+  }
+}
+
+export interface AdminLedgerVerificationsListQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+}
+
+export class AdminLedgerVerificationsResource extends Resource {
+  /**
+   * List verifications of the ledger that administrators started, newest first
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  list(query?: AdminLedgerVerificationsListQuery, options?: RequestOptions): List<LedgerVerification> {
+    return this.client.list("/admin/ledger-verifications", { query }, options);
+  }
+
+  /**
+   * Read the progress and report of a verification
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  get(verificationId: string, options?: RequestOptions): Call<LedgerVerification> {
+    return this.client.call("GET", `/admin/ledger-verifications/${pathPart(verificationId)}`, {}, options);
+  }
+
+  /**
+   * Verify the ledger in the background
+   *
+   * Runs `stoa-server ledger verify` and returns at once. One runs at a time: while one runs, this returns that one.
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  create(options?: RequestOptions): Call<LedgerVerification> {
+    return this.client.call("POST", "/admin/ledger-verifications", {}, options);
+  }
+}
+
+export interface AdminBackupsListQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+}
+
+export interface AdminBackupsDownloadQuery {
+  expires?: undefined | string;
+  signature?: undefined | string;
+}
+
+export class AdminBackupsResource extends Resource {
+  /**
+   * List backups that administrators started, newest first
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  list(query?: AdminBackupsListQuery, options?: RequestOptions): List<Backup> {
+    return this.client.list("/admin/backups", { query }, options);
+  }
+
+  /**
+   * Read the progress and result of a backup
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  get(backupId: string, options?: RequestOptions): Call<Backup> {
+    return this.client.call("GET", `/admin/backups/${pathPart(backupId)}`, {}, options);
+  }
+
+  /**
+   * Write a backup of the whole installation in the background
+   *
+   * Returns at once; the service keeps running. The file is written to the folder `backups` of the data folder. One runs at a time: while one runs, this returns that one.
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  create(options?: RequestOptions): Call<Backup> {
+    return this.client.call("POST", "/admin/backups", {}, options);
+  }
+
+  /**
+   * Get a link to the file of a backup
+   *
+   * A backup contains all data of the marketplace. The link works for five minutes, in a session of an administrator only.
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  createDownloadLink(backupId: string, options?: RequestOptions): Call<BackupDownloadLink> {
+    return this.client.call("POST", `/admin/backups/${pathPart(backupId)}/download-link`, {}, options);
+  }
+
+  /**
+   * Download a backup
+   *
+   * Needs the query of a download link. Each download is in the audit log.
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  download(backupId: string, query?: AdminBackupsDownloadQuery, options?: RequestOptions): Call<Response> {
+    return this.client.download("GET", `/admin/backups/${pathPart(backupId)}/file`, { query }, options);
+  }
+
+  /**
+   * Delete a backup and its file
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  delete(backupId: string, options?: RequestOptions): Call<{
+    id: string;
+  }> {
+    return this.client.call("DELETE", `/admin/backups/${pathPart(backupId)}`, {}, options);
+  }
+}
+
 export interface AdminProductsListQuery {
   /** Page number, from 1 */
   page?: undefined | number;
@@ -2944,6 +3250,14 @@ export class AdminWebhooksResource extends Resource {
 }
 
 export class AdminResource extends Resource {
+  readonly health: AdminHealthResource = new AdminHealthResource(this.client);
+  readonly database: AdminDatabaseResource = new AdminDatabaseResource(this.client);
+  readonly configuration: AdminConfigurationResource = new AdminConfigurationResource(this.client);
+  readonly queues: AdminQueuesResource = new AdminQueuesResource(this.client);
+  readonly jobs: AdminJobsResource = new AdminJobsResource(this.client);
+  readonly emails: AdminEmailsResource = new AdminEmailsResource(this.client);
+  readonly ledgerVerifications: AdminLedgerVerificationsResource = new AdminLedgerVerificationsResource(this.client);
+  readonly backups: AdminBackupsResource = new AdminBackupsResource(this.client);
   readonly products: AdminProductsResource = new AdminProductsResource(this.client);
   readonly refunds: AdminRefundsResource = new AdminRefundsResource(this.client);
   readonly orders: AdminOrdersResource = new AdminOrdersResource(this.client);

@@ -9,7 +9,7 @@ import { apiAccessRoutes, settingsRoute } from "./routes/api-access.tsx";
 import { buyingRoutes } from "./routes/buying.tsx";
 import { marketRoutes } from "./routes/market.tsx";
 import { moderationRoutes } from "./routes/moderation.tsx";
-import { operationRoutes } from "./routes/operation.tsx";
+import { operationRoutes, restoreRoute } from "./routes/operation.tsx";
 import { productEditorRoutes } from "./routes/product-editor.tsx";
 import { rootRoute } from "./routes/root.tsx";
 import { runningRoutes } from "./routes/running.tsx";
@@ -36,6 +36,7 @@ export const router = createRouter({
     ...runningRoutes,
     accountRoutes,
     notificationsRoute,
+    restoreRoute,
     apiAccessRoutes,
     settingsRoute,
     webhookRoutes,

@@ -1,5 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { type Html, type HtmlPage, html } from "../../platform/http/html.ts";
+import { hasAccounts } from "../people/accounts.ts";
 import { hasSecondFactor } from "../two-factor/second-factor.ts";
 import { form } from "./form.ts";
 import type { PageRequest, SignedInUser } from "./page-request.ts";
@@ -13,6 +14,7 @@ export async function firstAdminPage(ctx: Context, { user }: PageRequest): Promi
 <h1>Become the administrator</h1>
 <p class="lead">This link makes one account the first administrator of this Stoa.</p>
 ${user ? renderAcceptance(user) : signInFirst}
+${!(await hasAccounts(ctx.db)) && restoreInstead}
 </section>
 <section class="card" id="done" hidden>
 <h1 tabindex="-1">You are the administrator</h1>
@@ -53,6 +55,8 @@ const renderAcceptance = ({
 }: SignedInUser): Html => html`<p>You are signed in as <strong>${name}</strong> (${email}).</p>
 ${form({ id: "acceptance", submit: "Become the administrator" })}
 <p class="small">Not you? <a href="/auth/signed-in">Sign out first.</a></p>`;
+
+const restoreInstead = html`<p class="small">Do you move an installation here? <a href="/restore">Restore a backup</a> instead. That works until there is an account.</p>`;
 
 const signInFirst = html`<p>Sign in first, with the account that will become the administrator. You return here afterwards.</p>
 <div class="actions"><a class="button primary" href="/auth/sign-in?returnTo=%2Fauth%2Ffirst-admin">Sign in</a></div>`;

@@ -43,9 +43,15 @@ export const MEMBER_PAGES: Record<string, string> = {
   "/run/:productId": "src/pages/running/run.tsx",
   "/runs": "src/pages/running/runs.tsx",
   "/runs/:executionId": "src/pages/running/run-detail.tsx",
+  "/admin/health": "src/pages/operation/health.tsx",
+  "/admin/jobs": "src/pages/operation/jobs.tsx",
+  "/admin/emails": "src/pages/operation/emails.tsx",
+  "/admin/backups": "src/pages/operation/backups.tsx",
+  "/admin/configuration": "src/pages/operation/configuration.tsx",
 };
 
 /** Addresses of the client for everybody that search engines do not list, with the module and title of each. */
 export const OPEN_PAGES: Record<string, { module: string; title: string }> = {
+  "/restore": { module: "src/pages/operation/restore.tsx", title: "Restore a backup" },
   "/checkout/:productId": { module: "src/pages/buying/checkout.tsx", title: "Checkout" },
 };
