@@ -51,3 +51,19 @@ test("a file that could not be read: the next request tries again", async (t) =>
   await writeFile(join(folder, digest, "main-1.js"), "1");
   assert.equal((await builds.file("main-1.js"))?.bytes.toString(), "1");
 });
+
+test("no build: pages reload ever more rarely, and seldom after the build failed", async (t) => {
+  const builds = new WebBuilds(await createFolder(t), () => Promise.reject(new Error("no memory")));
+  const start = performance.now();
+  for (const [seconds, reloadSeconds] of [
+    [0, 2],
+    [100, 20],
+    [1_000, 60],
+  ] as const) {
+    t.mock.method(performance, "now", () => start + seconds * 1_000);
+    assert.deepEqual(builds.missing, { hasFailed: false, reloadSeconds });
+  }
+  t.mock.restoreAll();
+  await assert.rejects(builds.ensureCurrent(createLog("silent")));
+  assert.deepEqual(builds.missing, { hasFailed: true, reloadSeconds: 60 });
+});

@@ -17,21 +17,44 @@ declare module "../../core/context.ts" {
 const SERVED_BUILDS = 2;
 /** Another process may finish a build at any time. */
 const LIST_AGAIN_MS = 1_000;
+const FIRST_RELOAD_SECONDS = 2;
+const LAST_RELOAD_SECONDS = 60;
+/** A build takes some seconds: what takes ten times as long is reloaded rarely. */
+const RELOAD_SHARE = 0.2;
+
+/** Why there is no build to serve, and when a page should look again. */
+export interface MissingBuild {
+  hasFailed: boolean;
+  reloadSeconds: number;
+}
 
 /** The web client as it was built: by this process, another one, or ahead of the installation. */
 export class WebBuilds {
   readonly #folder: string;
   #builds: WebBuild[] = [];
   #listedAt = Number.NEGATIVE_INFINITY;
+  #hasFailed = false;
+  readonly #waitsSince = performance.now();
 
-  constructor(folder: string = BUILDS) {
+  readonly #build: (log: Logger) => Promise<void>;
+
+  constructor(folder: string = BUILDS, build: (log: Logger) => Promise<void> = runBuild) {
     this.#folder = folder;
+    this.#build = build;
   }
 
   /** The newest; null: none is finished. */
   get current(): WebBuild | null {
     this.#list();
     return this.#builds[0] ?? null;
+  }
+
+  /** While `current` is null. The reloads become rarer, since a page cannot count its own. */
+  get missing(): MissingBuild {
+    const waited = (performance.now() - this.#waitsSince) / 1_000;
+    const seconds = this.#hasFailed ? LAST_RELOAD_SECONDS : Math.round(waited * RELOAD_SHARE);
+    const reloadSeconds = Math.min(LAST_RELOAD_SECONDS, Math.max(FIRST_RELOAD_SECONDS, seconds));
+    return { hasFailed: this.#hasFailed, reloadSeconds };
   }
 
   /** A file of the newest build or of the one before. */
@@ -41,12 +64,19 @@ export class WebBuilds {
 
   /** Builds the client if its sources changed. Without the build tool, as in a production installation, it serves what is there. */
   async ensureCurrent(log: Logger): Promise<void> {
-    const digest = sourceDigest();
-    const manifest = join(this.#folder, digest, "manifest.json");
+    try {
+      await this.#ensureCurrent(log);
+    } finally {
+      this.#list(true);
+      this.#hasFailed = this.#builds.length === 0;
+    }
+    if (this.#hasFailed) log.error("the web client is not built: run `npm run build`");
+  }
+
+  async #ensureCurrent(log: Logger): Promise<void> {
+    const manifest = join(this.#folder, sourceDigest(), "manifest.json");
     if (existsSync(manifest)) markAsNewest(manifest);
-    else if (hasBuildTool()) await runBuild(log);
-    this.#list(true);
-    if (this.#builds.length === 0) log.error("the web client is not built: run `npm run build`");
+    else if (hasBuildTool()) await this.#build(log);
   }
 
   async #find(name: string): Promise<StaticContent | null> {
