@@ -38,7 +38,10 @@ const signInAs = async (context: BrowserContext, user: Client) =>
 
 async function signOutIn(page: Page, name: string): Promise<void> {
   await page.getByRole("button", { name: `Account of ${name}` }).click();
+  // The strip about an ended session links to the sign-in, too.
+  const left = page.waitForURL(`${market.origin}/`, { waitUntil: "commit" });
   await page.getByRole("menuitem", { name: "Sign out" }).click();
+  await left;
   await page.getByRole("link", { name: "Sign in", exact: true }).first().waitFor();
 }
 
@@ -104,8 +107,10 @@ test("a page of an older build whose files are gone: loads the address anew", as
   await sees(page, "Trending this week");
   await page.evaluate("window.isOld = true");
   await page.route(/\/client\/search-/, (route) => route.fulfill({ status: 404 }), { times: 2 });
+  const loaded = page.waitForEvent("load");
   await page.getByRole("link", { name: "Market", exact: true }).click();
-  await page.waitForFunction("window.isOld === undefined");
+  await loaded;
+  assert.equal(await page.evaluate("window.isOld"), undefined);
   await page.unrouteAll();
   await page.getByRole("heading", { name: "Search products", level: 1 }).waitFor();
   await context.close();

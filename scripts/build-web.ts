@@ -104,7 +104,7 @@ function checkBudgets(build: WebBuild): void {
   const sizeOf = (names: string[]) =>
     names.reduce((sum, name) => sum + statSync(join(folder, `${name}.gz`)).size, 0) / KB;
   const problems: string[] = [];
-  const common = new Set(scriptsOf(build, undefined));
+  const common = new Set(scriptsOf(build));
   const pages = readdirSync(join(ROOT, "web/src/pages"), { recursive: true, encoding: "utf8" });
   for (const file of pages.filter((name) => name.endsWith(".tsx"))) {
     const page = `src/pages/${file}`;
@@ -123,7 +123,7 @@ function checkBudgets(build: WebBuild): void {
   if (problems.length > 0) process.exit(1);
 }
 
-function scriptsOf(build: WebBuild, page: string | undefined): string[] {
+function scriptsOf(build: WebBuild, ...page: string[]): string[] {
   const { script, modules } = build.filesOf(page);
   return [script, ...modules];
 }

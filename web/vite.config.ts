@@ -15,8 +15,8 @@ let firstModules: Set<string> | undefined;
 function firstGroupOf(id: string, modules: ChunkingContext): string | null {
   if (LIBRARIES.test(id)) return "libraries";
   firstModules ??= importsOf(ENTRY, modules);
-  // Each dynamic import and the theme need these. In the entry's file, they would make a circle of the two.
-  if (id.includes("vite/preload-helper") || id.includes("/core/MantineProvider/")) return "first";
+  // Each dynamic import needs it, after the imports were read.
+  if (id.includes("vite/preload-helper")) return "first";
   return firstModules.has(id) && id !== ENTRY ? "first" : null;
 }
 

@@ -121,6 +121,7 @@ export const productIdOf = (slug: string): string => ID.exec(slug)?.[0] ?? slug;
 
 const SELLER_PATH = /^\/u\/([^/]+)$/;
 const PRODUCT_PATH = /^\/p\/([^/]+)$/;
+const CHECKOUT_PATH = /^\/checkout\/(prod_[0-9a-z]{26})$/;
 const DOT_SEGMENT = /\/\.{1,2}$/;
 const SHARED_PATH = /^\/shared\/([^/]+)$/;
 
@@ -150,6 +151,8 @@ export function firstRequests(path: string, search: Record<string, unknown>): st
   }
   const [, token] = SHARED_PATH.exec(path) ?? [];
   if (token !== undefined) return [`/shared-runs/${encodeURIComponent(decodeURIComponent(token))}`];
+  const [, sold] = CHECKOUT_PATH.exec(path) ?? [];
+  if (sold !== undefined) return [toAddress(`/products/${sold}`, PRODUCT)];
   const [, slug] = PRODUCT_PATH.exec(path) ?? [];
   if (slug === undefined) return [];
   const product = `/products/${encodeURIComponent(productIdOf(decodeURIComponent(slug)))}`;

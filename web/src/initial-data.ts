@@ -3,7 +3,10 @@ export interface InitialData {
   environment: "test" | "production";
   isSignedIn: boolean;
   /** By path and query: `/products?limit=8`. Parameters are sorted by name. */
-  responses: Record<string, { status: number; etag?: string; retryAfter?: string; body: unknown }>;
+  responses: Record<
+    string,
+    { status: number; etag?: string; retryAfter?: string; uses?: number; body: unknown }
+  >;
 }
 
 function readInitialData(): InitialData {
@@ -14,13 +17,24 @@ function readInitialData(): InitialData {
 
 export const initialData = readInitialData();
 
-/** Answers a GET from the page if the service sent its response there, each once: later requests must see changes. */
+const FIRST_VIEW_MS = 10_000;
+
+/** What the first view did not use is old when a click needs it. */
+function endFirstView(): void {
+  initialData.responses = {};
+}
+setTimeout(endFirstView, FIRST_VIEW_MS);
+for (const input of ["pointerdown", "keydown"])
+  addEventListener(input, endFirstView, { once: true, capture: true });
+
+/** Answers a GET from the page if the service sent its response there, and only in the first view: later requests must see changes. */
 export const fetchWithInitialData: typeof fetch = (input, init) => {
   const key = init?.method === "GET" ? keyOf(new URL(String(input))) : "";
   const stored = initialData.responses[key];
   if (stored === undefined) return fetch(input, init);
-  delete initialData.responses[key];
-  const { status, etag, retryAfter, body } = stored;
+  const { status, etag, retryAfter, uses = 1, body } = stored;
+  if (uses > 1) stored.uses = uses - 1;
+  else delete initialData.responses[key];
   const headers = {
     "content-type": "application/json",
     ...(etag !== undefined && { etag }),

@@ -15,22 +15,34 @@ import { cssVariablesResolver, theme } from "./theme.ts";
 /** The nonce of the Content-Security-Policy, for the style elements that Mantine makes. */
 const nonce = document.querySelector<HTMLScriptElement>("script[nonce]")?.nonce;
 
+const SKELETON_AFTER_MS = 150;
+const wait = (ms: number) => new Promise((done) => setTimeout(done, ms));
+
+/**
+ * The service's HTML of a public page stays in view until the page is complete. Pages of members have none: what the service sent with
+ * them is shown at once, and a skeleton stands for what takes longer. No top-level await: a page that shares a file with the entry would
+ * wait for the entry, which waits for the page.
+ */
+async function start(root: HTMLElement): Promise<void> {
+  const loaded = router.load();
+  const hasContent = root.querySelector("#content")?.hasChildNodes();
+  await (hasContent ? loaded : Promise.race([loaded, wait(SKELETON_AFTER_MS)]));
+  createRoot(root).render(
+    <StrictMode>
+      <MantineProvider
+        theme={theme}
+        cssVariablesResolver={cssVariablesResolver}
+        defaultColorScheme="auto"
+        getStyleNonce={() => nonce ?? ""}
+      >
+        <QueryClientProvider client={queryClient}>
+          <RouterProvider router={router} />
+        </QueryClientProvider>
+      </MantineProvider>
+    </StrictMode>,
+  );
+}
+
 const root = document.getElementById("root");
 if (!root) throw new Error("The page has no #root");
-
-// The service's HTML of a public page stays in view until the page is complete. Pages of members have none, and show a skeleton.
-if (root.querySelector("#content")?.hasChildNodes()) await router.load();
-createRoot(root).render(
-  <StrictMode>
-    <MantineProvider
-      theme={theme}
-      cssVariablesResolver={cssVariablesResolver}
-      defaultColorScheme="auto"
-      getStyleNonce={() => nonce ?? ""}
-    >
-      <QueryClientProvider client={queryClient}>
-        <RouterProvider router={router} />
-      </QueryClientProvider>
-    </MantineProvider>
-  </StrictMode>,
-);
+void start(root);

@@ -1,8 +1,6 @@
 import { queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
-
-const PER_PAGE = 20;
-const ALL = { limit: 100 };
+import { accountList, PAYMENT_METHODS, PROVIDER_KEYS } from "../member-requests.ts";
 
 /** The account with the ETag of what was read, so that an edit can say which state it changes. */
 export const profileQuery = queryOptions({
@@ -28,13 +26,13 @@ export const signInProvidersQuery = queryOptions({
 export const sessionsQuery = (page = 1) =>
   queryOptions({
     queryKey: ["sessions", page],
-    queryFn: ({ signal }) => stoa.account.sessions.list({ page, limit: PER_PAGE }, { signal }).page(),
+    queryFn: ({ signal }) => stoa.account.sessions.list(accountList(page), { signal }).page(),
   });
 
 export const grantsQuery = (page = 1) =>
   queryOptions({
     queryKey: ["grants", page],
-    queryFn: ({ signal }) => stoa.oauth.grants.list({ page, limit: PER_PAGE }, { signal }).page(),
+    queryFn: ({ signal }) => stoa.oauth.grants.list(accountList(page), { signal }).page(),
   });
 
 export const subscriptionQuery = queryOptions({
@@ -50,25 +48,26 @@ export const referralQuery = queryOptions({
 export const usageQuery = queryOptions({
   queryKey: ["usage"],
   queryFn: async ({ signal }) => await stoa.account.usage.get({ signal }),
-  staleTime: 0,
+  // What the page's loader read is not read again by the page.
+  staleTime: 5_000,
 });
 
 export const planPaymentsQuery = (page = 1) =>
   queryOptions({
     queryKey: ["plan-payments", page],
-    queryFn: ({ signal }) => stoa.account.subscription.payments({ page, limit: PER_PAGE }, { signal }).page(),
+    queryFn: ({ signal }) => stoa.account.subscription.payments(accountList(page), { signal }).page(),
   });
 
 /** An account can have ten; a test environment adds its own. */
 export const paymentMethodsQuery = queryOptions({
   queryKey: ["payment-methods"],
-  queryFn: ({ signal }) => stoa.paymentMethods.list(ALL, { signal }).page(),
+  queryFn: ({ signal }) => stoa.paymentMethods.list(PAYMENT_METHODS, { signal }).page(),
 });
 
 /** An account can have a hundred. */
 export const providerKeysQuery = queryOptions({
   queryKey: ["provider-keys"],
-  queryFn: ({ signal }) => stoa.ai.keys.list(ALL, { signal }).page(),
+  queryFn: ({ signal }) => stoa.ai.keys.list(PROVIDER_KEYS, { signal }).page(),
 });
 
 export const preferencesQuery = queryOptions({
@@ -85,5 +84,5 @@ export const notificationsQuery = ({ page = 1, unread }: NotificationSearch) =>
   queryOptions({
     queryKey: ["notifications", { page, unread }],
     queryFn: ({ signal }) =>
-      stoa.notifications.list({ page, limit: PER_PAGE, ...(unread && { unread }) }, { signal }).page(),
+      stoa.notifications.list({ ...accountList(page), ...(unread && { unread }) }, { signal }).page(),
   });

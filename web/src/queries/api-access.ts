@@ -1,18 +1,17 @@
 import { queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
-
-const PER_PAGE = 50;
+import { credentialList } from "../member-requests.ts";
 
 export const apiKeysQuery = (page = 1) =>
   queryOptions({
     queryKey: ["api-keys", page],
-    queryFn: ({ signal }) => stoa.apiKeys.list({ page, limit: PER_PAGE }, { signal }).page(),
+    queryFn: ({ signal }) => stoa.apiKeys.list(credentialList(page), { signal }).page(),
   });
 
 export const oauthClientsQuery = (page = 1) =>
   queryOptions({
     queryKey: ["oauth-clients", page],
-    queryFn: ({ signal }) => stoa.oauth.clients.list({ page, limit: PER_PAGE }, { signal }).page(),
+    queryFn: ({ signal }) => stoa.oauth.clients.list(credentialList(page), { signal }).page(),
   });
 
 export const callbackSecretQuery = queryOptions({

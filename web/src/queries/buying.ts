@@ -1,6 +1,7 @@
 import type { QuotePurchase } from "@stoa/sdk";
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
+import { LIBRARY, ORDERS_PER_PAGE, ordersOfProduct, RECENT_RUNS } from "../member-requests.ts";
 
 /** Statuses of an order whose product the buyer has. */
 const OWNED_STATUSES: ReadonlySet<string> = new Set(["completed", "partially_refunded", "disputed"]);
@@ -26,7 +27,6 @@ export interface OrdersSearch {
   page?: number;
 }
 
-const ORDERS_PER_PAGE = 20;
 /** The most that a page of the API has. */
 const MAX_LIMIT = 100;
 
@@ -40,8 +40,7 @@ export const ordersQuery = (search: OrdersSearch) => {
 
 export const libraryQuery = infiniteQueryOptions({
   queryKey: ["purchases", "library"],
-  queryFn: ({ pageParam, signal }) =>
-    stoa.purchases.list({ limit: MAX_LIMIT, page: pageParam }, { signal }).page(),
+  queryFn: ({ pageParam, signal }) => stoa.purchases.list({ ...LIBRARY, page: pageParam }, { signal }).page(),
   initialPageParam: 1,
   getNextPageParam: (last, pages) => (last.hasMore ? pages.length + 1 : undefined),
 });
@@ -50,7 +49,7 @@ export const libraryQuery = infiniteQueryOptions({
 export const ordersOfProductQuery = (productId: string) =>
   queryOptions({
     queryKey: ["purchases", "of-product", productId],
-    queryFn: ({ signal }) => stoa.purchases.list({ productId, limit: 20 }, { signal }).page(),
+    queryFn: ({ signal }) => stoa.purchases.list(ordersOfProduct(productId), { signal }).page(),
     staleTime: 0,
   });
 
@@ -71,7 +70,7 @@ export const quoteQuery = (terms: QuotePurchase, country: string | null) =>
 /** The newest runs of the caller, for the library. */
 export const recentRunsQuery = queryOptions({
   queryKey: ["executions", "recent"],
-  queryFn: ({ signal }) => stoa.ai.executions.list({ limit: MAX_LIMIT }, { signal }).page(),
+  queryFn: ({ signal }) => stoa.ai.executions.list(RECENT_RUNS, { signal }).page(),
 });
 
 /** The caller's review of a product, if it is among the newest 100; null: none. */

@@ -13,6 +13,7 @@ import {
   searchResults,
   sellerProducts,
 } from "../first-requests.ts";
+import { wishlistPage } from "../member-requests.ts";
 
 export const homeProductsQuery = (section: HomeSection) =>
   queryOptions({
@@ -108,10 +109,8 @@ export const isOnWishlistQuery = (id: string) =>
     },
   });
 
-const WISHLIST_PAGE = 50;
-
 export const wishlistQuery = (page = 1) =>
   queryOptions({
     queryKey: ["wishlist", "page", page],
-    queryFn: ({ signal }) => stoa.wishlist.list({ limit: WISHLIST_PAGE, page }, { signal }).page(),
+    queryFn: ({ signal }) => stoa.wishlist.list(wishlistPage(page), { signal }).page(),
   });

@@ -1,6 +1,7 @@
 import type { AiExecutionsListQuery, EstimateExecution } from "@stoa/sdk";
 import { queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
+import { PROVIDER_KEYS, RUNNABLE, RUNS_PER_PAGE } from "../member-requests.ts";
 
 const MOST_KEYS = 100;
 const MOST_MODELS = 400;
@@ -10,8 +11,7 @@ const PER_REQUEST = 100;
 
 export const keysQuery = queryOptions({
   queryKey: ["provider-keys", "for-runs"],
-  queryFn: ({ signal }) =>
-    stoa.ai.keys.list({ limit: PER_REQUEST }, { signal }).toArray({ limit: MOST_KEYS }),
+  queryFn: ({ signal }) => stoa.ai.keys.list(PROVIDER_KEYS, { signal }).toArray({ limit: MOST_KEYS }),
 });
 
 /** The models with a known price. Others run too. */
@@ -61,8 +61,8 @@ export const runnableTitlesQuery = queryOptions({
   queryKey: ["runnable-titles"],
   queryFn: async ({ signal }) => {
     const [purchases, own] = await Promise.all([
-      stoa.purchases.list({ limit: PER_REQUEST }, { signal }).page(),
-      stoa.products.list({ author: "me", limit: PER_REQUEST }, { signal }).page(),
+      stoa.purchases.list(RUNNABLE, { signal }).page(),
+      stoa.products.list({ author: "me", ...RUNNABLE }, { signal }).page(),
     ]);
     return new Map([
       ...purchases.data.map(({ product }) => [product.id, product.title] as const),
@@ -76,8 +76,6 @@ export const sharedRunQuery = (token: string) =>
     queryKey: ["shared-run", token],
     queryFn: async ({ signal }) => await stoa.sharedRuns.get(token, { signal }),
   });
-
-const RUNS_PER_PAGE = 25;
 
 /** The filters of the list of runs, as the address has them. */
 export interface RunsSearch {

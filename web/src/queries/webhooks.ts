@@ -1,13 +1,10 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
-
-/** An account can have 20 endpoints. */
-const MAX_ENDPOINTS = 100;
-export const ROWS_PER_PAGE = 30;
+import { EVENTS_SHOWN_FIRST, KEY_NAMES, ROWS_PER_PAGE, WEBHOOK_STATS, WEBHOOKS } from "../member-requests.ts";
 
 export const webhooksQuery = queryOptions({
   queryKey: ["webhooks"],
-  queryFn: ({ signal }) => stoa.webhooks.list({ limit: MAX_ENDPOINTS }, { signal }).page(),
+  queryFn: ({ signal }) => stoa.webhooks.list(WEBHOOKS, { signal }).page(),
 });
 
 /** With the version that a change names, so that a change in another tab is not lost. */
@@ -30,7 +27,7 @@ export const egressQuery = queryOptions({
 export const webhookStatsQuery = (id: string) =>
   queryOptions({
     queryKey: ["webhook", id, "stats"],
-    queryFn: async ({ signal }) => await stoa.webhooks.stats(id, { days: 1 }, { signal }),
+    queryFn: async ({ signal }) => await stoa.webhooks.stats(id, WEBHOOK_STATS, { signal }),
   });
 
 export const PERIODS = { "1h": "1 hour", "24h": "24 hours", "7d": "7 days" } as const;
@@ -211,7 +208,7 @@ export const errorsQuery = (search: LogSearch) => {
 
 export const apiKeysQuery = queryOptions({
   queryKey: ["api-keys", "names"],
-  queryFn: async ({ signal }) => (await stoa.apiKeys.list({ limit: 100 }, { signal }).page()).data,
+  queryFn: async ({ signal }) => (await stoa.apiKeys.list(KEY_NAMES, { signal }).page()).data,
 });
 
 /** The state of the live events. All of it is in the address. */
@@ -228,8 +225,6 @@ export const parseEventsSearch = (given: Record<string, unknown>): EventsSearch 
   ...textOf(given, "q"),
   ...textOf(given, "open"),
 });
-
-const EVENTS_SHOWN_FIRST = 50;
 
 export const newestEventsQuery = (type: string | undefined) =>
   queryOptions({

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Caller } from "../../core/context.ts";
 import { required } from "../../core/required.ts";
 import { authenticate, hasCredentials, type RequestCredentials } from "./authenticate.ts";
+import { isPagePart } from "./page-part.ts";
 import { isWrongCredential } from "./rate-limit.ts";
 import { credentialsOf } from "./request-credentials.ts";
 import type { ServerDependencies } from "./server-dependencies.ts";
@@ -19,6 +20,7 @@ export async function authenticateRequest(
   }: { presented?: RequestCredentials; countsInQuota?: boolean } = {},
 ): Promise<void> {
   request.caller = await callerOf(gate, request, presented);
+  if (isPagePart()) return;
   const { limits } = gate;
   if (!countsInQuota) {
     reply.headers(await limits.peek(request.caller, request.ip));

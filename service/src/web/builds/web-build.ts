@@ -74,9 +74,9 @@ export class WebBuild {
     return new StaticContent(bytes, type, { br, gzip });
   }
 
-  /** What a page needs: the entry and the page's own module, such as `src/pages/market/home.tsx`. */
-  filesOf(page: string | undefined): PageFiles {
-    const modules = this.#modulesOf([ENTRY, ...(page === undefined ? [] : [page])]);
+  /** What a page needs: the entry and the page's own modules, such as `src/pages/market/home.tsx`. */
+  filesOf(page: string[]): PageFiles {
+    const modules = this.#modulesOf([ENTRY, ...page]);
     const [entry, ...others] = modules.map((name) => this.#entry(name));
     if (!entry) throw new Error("the web client's build has no entry");
     return {

@@ -7,6 +7,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Context } from "../../core/context.ts";
 import { type Html, html, LOGO, toHtml } from "../../platform/http/html.ts";
 import type { PageFiles } from "../builds/web-build.ts";
+import type { MissingBuild } from "../builds/web-builds.ts";
 import {
   type FirstResponse,
   type FirstResponses,
@@ -30,8 +31,10 @@ export interface ClientPage {
 interface ClientPageOptions {
   /** Requests whose responses the page carries. */
   requests?: string[];
-  /** The module of the page in the client, such as `src/pages/market/home.tsx`, so that it loads with the first scripts. */
-  module?: string;
+  /** More of them, for members. */
+  memberRequests?: string[];
+  /** The modules of the page in the client, such as `src/pages/market/home.tsx`, so that they load with the first scripts. */
+  modules?: string[];
   describe(responses: FirstResponses["responses"], isSignedIn: boolean): ClientPage | Redirect;
 }
 
@@ -51,9 +54,12 @@ export async function sendClientPage(
   ctx: Context,
   request: FastifyRequest,
   reply: FastifyReply,
-  { requests = [], module, describe }: ClientPageOptions,
+  { requests = [], memberRequests = [], modules = [], describe }: ClientPageOptions,
 ): Promise<FastifyReply> {
-  const first = await fetchFirstResponses(ctx, request, reply, requests, MEMBER_REQUESTS);
+  const first = await fetchFirstResponses(ctx, request, reply, requests, [
+    ...MEMBER_REQUESTS,
+    ...memberRequests,
+  ]);
   const refusal = findRefusal(first, requests);
   if (refusal?.retryAfter !== undefined) reply.header("retry-after", refusal.retryAfter);
   const page = refusal ? refusedPage(refusal) : describe(first.responses, first.isSignedIn);
@@ -61,7 +67,7 @@ export async function sendClientPage(
   reply.header("cache-control", "private, no-cache");
   if ("redirect" in page) return reply.redirect(page.redirect, page.isPermanent ? 301 : 302);
   const nonce = randomBytes(16).toString("base64url");
-  const files = ctx.webBuilds.current?.filesOf(module) ?? null;
+  const files = ctx.webBuilds.current?.filesOf(modules) ?? ctx.webBuilds.missing;
   const { text } = documentOf(page, nonce, files, { environment: ctx.config.environment, ...first });
   reply
     .code(page.status ?? 200)
@@ -106,7 +112,7 @@ const COLOR_SCHEME = toHtml(
 const documentOf = (
   { title, description, head, main }: ClientPage,
   nonce: string,
-  files: PageFiles | null,
+  files: PageFiles | MissingBuild,
   data: object,
 ): Html => html`<!doctype html>
 <html lang="en">
@@ -118,13 +124,13 @@ const documentOf = (
 ${description !== undefined && html`<meta name="description" content="${description}">`}
 <link rel="icon" type="image/svg+xml" href="/assets/stoa.svg">
 <script nonce="${nonce}">${COLOR_SCHEME}</script>
-${files ? loading(files, nonce) : html`<meta http-equiv="refresh" content="2">`}
+${"script" in files ? loading(files, nonce, main !== undefined) : html`<meta http-equiv="refresh" content="${files.reloadSeconds}">`}
 ${head}
 </head>
 <body>
 <div id="root">
 <header class="top"><a class="brand" href="/">${LOGO}Stoa</a></header>
-${files === null && html`<p class="strip warning" role="status">The web client is being built. This page reloads by itself.</p>`}
+${"hasFailed" in files && missingBuild(files)}
 ${main ?? html`<main class="page" id="content"></main>`}
 </div>
 <script type="application/json" id="initial-data">${scriptData(data)}</script>
@@ -133,13 +139,25 @@ ${main ?? html`<main class="page" id="content"></main>`}
 </html>
 `;
 
-const loading = ({ script, modules, styles, font }: PageFiles, nonce: string): Html =>
-  html`${
+const missingBuild = ({ hasFailed }: MissingBuild): Html =>
+  hasFailed
+    ? html`<div class="strip warning" role="alert"><p><strong>The web client is not built.</strong> What you see is this page without it. The API works.</p>
+<p>If you operate this marketplace: the log of the service has the reason. Run <code>npm run build</code> in its folder; the service serves the build at once, without a restart.</p></div>`
+    : html`<p class="strip warning" role="status">The web client is being built. This page reloads by itself.</p>`;
+
+/**
+ * Styles first. On a slow line, a page that has its content shows it before the scripts come; any other page needs them before the font,
+ * whose place the system's font holds.
+ */
+const loading = ({ script, modules, styles, font }: PageFiles, nonce: string, hasContent: boolean): Html => {
+  const later = hasContent && html` fetchpriority="low"`;
+  return html`${styles.map((name) => html`<link rel="stylesheet" href="/client/${name}">\n`)}${modules.map(
+    (name) => html`<link rel="modulepreload" href="/client/${name}"${later}>\n`,
+  )}${
     font !== undefined &&
-    html`<link rel="preload" as="font" type="font/woff2" href="/client/${font}" crossorigin>\n`
-  }${styles.map((name) => html`<link rel="stylesheet" href="/client/${name}">\n`)}${modules.map(
-    (name) => html`<link rel="modulepreload" href="/client/${name}">\n`,
-  )}<script type="module" src="/client/${script}" nonce="${nonce}"></script>`;
+    html`<link rel="preload" as="font" type="font/woff2" href="/client/${font}" fetchpriority="low" crossorigin>\n`
+  }<script type="module" src="/client/${script}" nonce="${nonce}"${later}></script>`;
+};
 
 /** JSON inside a script element: `<` would let a text end the element. */
 export const scriptData = (data: object): Html => toHtml(JSON.stringify(data).replaceAll("<", "\\u003c"));

@@ -4,7 +4,9 @@ import { after, before, suite, test } from "node:test";
 import { createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
+import { createLog } from "../../core/log.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
+import { WebBuilds } from "../builds/web-builds.ts";
 
 let market: Market;
 let seller: Client;
@@ -84,8 +86,59 @@ test("a page of a member: no cache keeps it, and none shows it after the sign-ou
   }
 });
 
+const carriedBy = (
+  text: string,
+): Record<string, { status: number; uses?: number; body: { data: unknown } }> => {
+  const [, data = "{}"] = /id="initial-data">(.*?)<\/script>/s.exec(text) ?? [];
+  return JSON.parse(data).responses;
+};
+
+test("a page of a member: carries the responses of its first view, and those of the header", async () => {
+  const { key } = await market.createSession(seller.userId);
+  const headers = { cookie: `${SESSION_COOKIE}=${key}` };
+  const header = ["/account", "/notifications?limit=1&page=1&unread=true"];
+  for (const [path, requests] of [
+    ["/library", ["/purchases?limit=100&page=1", "/ai/executions?limit=100&page=1"]],
+    ["/settings/api?page=2", ["/api-keys?limit=50&page=2", "/account/callback-secret"]],
+    ["/orders?status=failed", []],
+    ["/account/data", []],
+  ] as const) {
+    const responses = carriedBy((await visit(path, headers)).text);
+    assert.deepEqual(Object.keys(responses).sort(), [...header, ...requests].sort(), path);
+    for (const [request, { status }] of Object.entries(responses)) assert.equal(status, 200, request);
+  }
+  // The header and the form.
+  assert.equal(carriedBy((await visit("/account", headers)).text)["/account"]?.uses, 2);
+});
+
+test("an id with dots or slashes in the address of a member's page: no request by it", async () => {
+  const { key } = await market.createSession(seller.userId);
+  for (const id of ["%2e%2e", "a%2Fb", "a%3Fb"]) {
+    const { text } = await visit(`/orders/${id}`, { cookie: `${SESSION_COOKIE}=${key}` });
+    assert.ok(!Object.keys(carriedBy(text)).some((path) => path.startsWith("/purchases")), id);
+  }
+});
+
+test("without a build: the page has its content and reloads; after a failed build it says what to do", async (t) => {
+  const { ctx } = market.service;
+  const builds = ctx.webBuilds;
+  t.after(() => {
+    ctx.webBuilds = builds;
+  });
+  ctx.webBuilds = new WebBuilds("/nowhere", () => Promise.resolve());
+  const path = `/p/poet-${poet}`;
+  const waiting = await visit(path);
+  assert.equal(waiting.status, 200);
+  for (const part of ["<h1", "is being built", 'http-equiv="refresh" content="2"'])
+    assert.ok(waiting.text.includes(part), part);
+  await ctx.webBuilds.ensureCurrent(createLog("silent"));
+  const failed = await visit(path);
+  for (const part of ["<h1", "npm run build", 'http-equiv="refresh" content="60"'])
+    assert.ok(failed.text.includes(part), part);
+});
+
 suite("a visitor past the quota", () => {
-  const QUOTA = 10;
+  const QUOTA = 3;
   let limited: Market;
   let product: string;
   before(async () => {
@@ -93,7 +146,8 @@ suite("a visitor past the quota", () => {
     limited = await openMarket({ config: { planConfig: { ...builtInPlans, guests } } });
     product = await createProduct(await limited.createUser({ role: "seller" }), { title: "Poet" });
     const paths = ["/", "/", "/"];
-    for (const path of paths) await visit(path, {}, limited.origin);
+    for (const path of paths)
+      assert.equal((await visit(path, {}, limited.origin)).status, 200, "a page counts as one request");
   });
   after(() => limited.close());
 

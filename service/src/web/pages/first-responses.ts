@@ -3,6 +3,7 @@ import { readPageRequest } from "../../accounts/pages/page-request.ts";
 import type { Context } from "../../core/context.ts";
 import { GUEST_COOKIE, SESSION_COOKIE } from "../../platform/http/authenticate.ts";
 import { setGuestCookie } from "../../platform/http/html.ts";
+import { runAsPagePart } from "../../platform/http/page-part.ts";
 
 /** A response of the API, as the client would have received it. */
 export interface FirstResponse {
@@ -10,6 +11,8 @@ export interface FirstResponse {
   etag?: string;
   /** Seconds, of a refusal. */
   retryAfter?: string;
+  /** How many requests of the first view it answers; default: one. */
+  uses?: number;
   // biome-ignore lint/suspicious/noExplicitAny: each path has its own shape, which the contract's tests check.
   body: any;
 }
@@ -20,7 +23,10 @@ export interface FirstResponses {
   responses: Record<string, FirstResponse>;
 }
 
-/** Asks the service's own API, with the cookies of the request, so that a page never shows more than its reader may see. `membersPaths`: for members only. */
+/**
+ * Asks the service's own API, with the cookies of the request, so that a page never shows more than its reader may see.
+ * All of them count as one request in the reader's quota. `membersPaths`: for members only; a path that is named twice is used twice.
+ */
 export async function fetchFirstResponses(
   ctx: Context,
   request: FastifyRequest,
@@ -32,11 +38,32 @@ export async function fetchFirstResponses(
   const cookie = user
     ? `${SESSION_COOKIE}=${request.cookies[SESSION_COOKIE]}`
     : `${GUEST_COOKIE}=${setGuestCookie(reply)}`;
-  const asked = user ? [...membersPaths, ...paths] : paths;
-  const entries = await Promise.all(
-    asked.map(async (path) => [path, await fetchFrom(request, path, cookie)] as const),
+  const asked = user ? [...paths, ...membersPaths] : paths;
+  return { isSignedIn: user !== null, responses: await fetchAll(request, asked, cookie) };
+}
+
+async function fetchAll(
+  request: FastifyRequest,
+  asked: string[],
+  cookie: string,
+): Promise<FirstResponses["responses"]> {
+  const [counted, ...others] = new Set(asked);
+  if (counted === undefined) return {};
+  const first = await fetchFrom(request, counted, cookie);
+  const parts = await runAsPagePart(() =>
+    Promise.all(
+      others.map(async (path) => {
+        const response = first.status === 429 ? first : await fetchFrom(request, path, cookie);
+        return [path, withUses(response, path, asked)] as const;
+      }),
+    ),
   );
-  return { isSignedIn: user !== null, responses: Object.fromEntries(entries) };
+  return { [counted]: withUses(first, counted, asked), ...Object.fromEntries(parts) };
+}
+
+function withUses(response: FirstResponse, path: string, asked: string[]): FirstResponse {
+  const uses = asked.filter((one) => one === path).length;
+  return uses > 1 ? { ...response, uses } : response;
 }
 
 /** A response that says nothing about what was asked for: too many requests, or a fault of the service. */

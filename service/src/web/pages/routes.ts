@@ -1,5 +1,6 @@
 import type { ProductDetail, Seller, SharedRun } from "@stoa/contract";
 import { firstRequests, parseSearch } from "@stoa/web/first-requests";
+import { memberRequests } from "@stoa/web/member-requests";
 import { productPath } from "@stoa/web/slug";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { withReturnTo } from "../../accounts/pages/page-request.ts";
@@ -11,6 +12,10 @@ import { MEMBER_PAGES, OPEN_PAGES } from "./member-pages.ts";
 import { homePage, missingPage, productPage, searchPage, sellerPage } from "./public-pages.ts";
 import { sharedRunPage } from "./shared-run-page.ts";
 
+/** The sidebar, of dense pages. */
+const SHELL = "src/components/layout/shell.tsx";
+const SHELL_PATH = /^\/(account|settings|studio|admin)(\/|$)/;
+
 /** The addresses of the web client. */
 export function addClientPages(app: FastifyInstance, ctx: Context): void {
   const origin = () => ctx.links.origin();
@@ -20,7 +25,7 @@ export function addClientPages(app: FastifyInstance, ctx: Context): void {
     storeReferral(request, reply);
     return sendClientPage(ctx, request, reply, {
       requests: requestsOf(request),
-      module: "src/pages/market/home.tsx",
+      modules: ["src/pages/market/home.tsx"],
       describe: (responses) => homePage(origin(), responses),
     });
   });
@@ -28,7 +33,7 @@ export function addClientPages(app: FastifyInstance, ctx: Context): void {
     const { q } = parseSearch(request.query as Record<string, unknown>);
     return sendClientPage(ctx, request, reply, {
       requests: requestsOf(request),
-      module: "src/pages/market/search.tsx",
+      modules: ["src/pages/market/search.tsx"],
       describe: (responses) => searchPage(origin(), responses, q),
     });
   });
@@ -37,14 +42,20 @@ export function addClientPages(app: FastifyInstance, ctx: Context): void {
   for (const [path, { module, title }] of Object.entries(OPEN_PAGES))
     app.get(path, (request, reply) => {
       storeReferral(request, reply);
-      return sendClientPage(ctx, request, reply, { module, describe: () => ({ title, head: NO_INDEX }) });
+      return sendClientPage(ctx, request, reply, {
+        requests: requestsOf(request),
+        memberRequests: memberRequestsOf(request),
+        modules: [module],
+        describe: () => ({ title, head: NO_INDEX }),
+      });
     });
 
   addSharedRunPage(app, ctx);
   for (const [path, module] of Object.entries(MEMBER_PAGES))
     app.get(path, (request, reply) =>
       sendClientPage(ctx, request, reply, {
-        module,
+        memberRequests: memberRequestsOf(request),
+        modules: SHELL_PATH.test(path) ? [module, SHELL] : [module],
         describe: (_responses, isSignedIn) =>
           isSignedIn ? { title: "Stoa" } : { redirect: withReturnTo("/auth/sign-in", request.url) },
       }),
@@ -56,7 +67,7 @@ function addProductPage(app: FastifyInstance, ctx: Context): void {
     const requests = firstRequests(pathOf(request), {});
     return sendClientPage(ctx, request, reply, {
       requests,
-      module: "src/pages/market/product.tsx",
+      modules: ["src/pages/market/product.tsx"],
       describe: (responses) => {
         const found = responses[requests[0] ?? ""];
         if (found?.status !== 200) return missingPage;
@@ -76,7 +87,7 @@ function addSellerPage(app: FastifyInstance, ctx: Context): void {
     const requests = firstRequests(pathOf(request), request.query as Record<string, unknown>);
     return sendClientPage(ctx, request, reply, {
       requests,
-      module: "src/pages/market/seller.tsx",
+      modules: ["src/pages/market/seller.tsx"],
       describe: (responses) => {
         const found = responses[requests[0] ?? ""];
         if (found?.status !== 200) return missingPage;
@@ -98,7 +109,7 @@ function addSharedRunPage(app: FastifyInstance, ctx: Context): void {
     const requests = firstRequests(pathOf(request), {});
     return sendClientPage(ctx, request, reply, {
       requests,
-      module: "src/pages/running/shared-run.tsx",
+      modules: ["src/pages/running/shared-run.tsx"],
       describe: (responses) => {
         const found = responses[requests[0] ?? ""];
         if (found?.status !== 200) return { ...missingPage, isSecret: true };
@@ -108,6 +119,13 @@ function addSharedRunPage(app: FastifyInstance, ctx: Context): void {
     });
   });
 }
+
+const memberRequestsOf = (request: FastifyRequest): string[] =>
+  memberRequests(
+    request.routeOptions.url ?? "",
+    request.params as Record<string, string>,
+    request.query as Record<string, unknown>,
+  );
 
 const pathOf = ({ url }: FastifyRequest): string => url.split("?", 1)[0] ?? "";
 

@@ -8,6 +8,7 @@ import { formatCount, formatExactTime, formatTime } from "../../lib/format.ts";
 import { useListKeys } from "../../lib/use-keys.ts";
 import { useNow } from "../../lib/use-now.ts";
 import { attemptOf, labelOf, nextTimeOf, toneOf } from "../../lib/webhooks.ts";
+import { ROWS_PER_PAGE } from "../../member-requests.ts";
 import {
   DELIVERY_STATUSES,
   type DeliverySearch,
@@ -15,7 +16,6 @@ import {
   deliveryQuery,
   PERIODS,
   RESPONSE,
-  ROWS_PER_PAGE,
 } from "../../queries/webhooks.ts";
 import { EmptyState } from "../empty-state.tsx";
 import { FilterSelect, FilterText } from "../filters.tsx";

@@ -23,6 +23,7 @@ import { useKeys, useListKeys } from "../../lib/use-keys.ts";
 import { useNow } from "../../lib/use-now.ts";
 import { useTitle } from "../../lib/use-title.ts";
 import { statusLine } from "../../lib/webhooks.ts";
+import { ROWS_PER_PAGE } from "../../member-requests.ts";
 import {
   apiKeysQuery,
   CREDENTIALS,
@@ -31,7 +32,6 @@ import {
   type LogSearch,
   METHODS,
   PERIODS,
-  ROWS_PER_PAGE,
   requestsQuery,
 } from "../../queries/webhooks.ts";
 

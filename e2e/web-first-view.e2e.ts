@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { createProduct } from "@stoa/service/test/factories.ts";
+import { type Market, openMarket } from "@stoa/service/test/market.ts";
+import type { Browser } from "playwright-core";
+import { openBrowser } from "./browser.ts";
+import { openAt, openMember } from "./members.ts";
+import { buildWebClient } from "./web.ts";
+
+let market: Market;
+let browser: Browser;
+before(async () => {
+  await buildWebClient();
+  [market, browser] = await Promise.all([openMarket(), openBrowser()]);
+});
+after(async () => {
+  await browser.close();
+  await market.close();
+});
+
+const PAGES = [
+  ...["/wishlist", "/library", "/orders", "/runs", "/notifications", "/notifications?unread=true"],
+  ...[
+    "/account",
+    "/account/security",
+    "/account/connected-apps",
+    "/account/plan",
+    "/account/payment-methods",
+  ],
+  ...["/account/provider-keys", "/account/notifications", "/account/referral", "/account/data"],
+  ...["/settings", "/settings/oauth-apps?page=2", "/settings/webhooks", "/settings/signatures"],
+  ...["/settings/events", "/settings/logs"],
+];
+
+test("a page of a member: its first view sends no request", { timeout: 120_000 }, async () => {
+  const { context, session } = await openMember(market, browser);
+  const id = await createProduct(await market.createUser({ role: "seller" }), { title: "Poet" });
+  const created = await session.post("/v1/webhooks", { url: "https://hooks.example.com/" });
+  const webhookId = created.body.data.id;
+  const webhook = `/settings/webhooks/${webhookId}`;
+  const later: Record<string, string[]> = {
+    "/settings/webhooks": [`GET /webhooks/${webhookId}/stats`],
+    [`/checkout/${id}`]: ["POST /purchases/quote"],
+    // The groups of errors above the list.
+    "/settings/logs": ["GET /request-logs", "GET /request-logs"],
+    "/settings/events": ["GET /events/stream"],
+  };
+  for (const path of [...PAGES, `/checkout/${id}`, `/run/${id}`, webhook, `${webhook}/edit`]) {
+    const { page, calls, complaints } = await openAt(context, market, path);
+    await page.locator("main h1").first().waitFor();
+    await page.locator(".skeleton").waitFor({ state: "detached" });
+    assert.deepEqual(calls, later[path] ?? [], path);
+    assert.deepEqual(complaints, [], path);
+    await page.close();
+  }
+  await context.close();
+});
