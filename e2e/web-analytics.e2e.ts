@@ -183,8 +183,20 @@ test("presets, own days, currency and the address: each view is a link, and Back
       .getByText(money(await net(query), currency), { exact: true })
       .waitFor();
   await shows(`startDate=${dayOf(29)}`);
+  const days = await page.locator(".analytics-meta > :first-child").innerText();
+  const held = Promise.withResolvers<void>();
+  await page.route("**/v1/analytics/funnel?*", async (route) => {
+    await held.promise;
+    await route.continue();
+  });
   await page.getByRole("button", { name: "90 d" }).click();
+  await page.locator(".analytics-report.loading").waitFor();
+  // Until all of the new figures are there, the old ones stay under their own days.
+  await shows(`startDate=${dayOf(29)}`);
+  assert.equal(await page.locator(".analytics-meta > :first-child").innerText(), days);
+  held.resolve();
   await shows(`startDate=${dayOf(89)}`);
+  await page.unroute("**/v1/analytics/funnel?*");
   assert.equal(new URL(page.url()).searchParams.get("preset"), "90d");
   await page.getByLabel("Last day").fill(dayOf(31));
   await page.getByLabel("First day").fill(dayOf(45));

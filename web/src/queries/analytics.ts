@@ -1,6 +1,7 @@
-import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import type { AnalyticsFunnel, ProductAnalytics, RevenueAnalytics } from "@stoa/sdk";
+import { keepPreviousData, type QueryClient, queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
-import { type DaySpan, daysAfter, isDay, lengthOf, todayIn } from "../lib/day-span.ts";
+import { type DaySpan, daysAfter, isDay, lengthOf, spanBefore, todayIn } from "../lib/day-span.ts";
 import { pageNumber } from "../routes/search-params.ts";
 
 export const PRESETS = { "7d": 7, "30d": 30, "90d": 90, "12m": 365 } as const;
@@ -133,26 +134,68 @@ export const spanQuery = (search: SpanSearch, { from, to } = spanOf(search)): Sp
   currency: search.currency,
 });
 
-export const revenueQuery = (span: SpanQuery, interval: Interval, groupBy: Group) =>
-  queryOptions({
+const readRevenue = (client: QueryClient, span: SpanQuery, interval: Interval, groupBy: Group) =>
+  client.fetchQuery({
     queryKey: ["analytics", "revenue", span, interval, groupBy],
     queryFn: async ({ signal }) => await stoa.analytics.revenue({ ...span, interval, groupBy }, { signal }),
-    placeholderData: keepPreviousData,
   });
 
-export const viewsQuery = (span: SpanQuery, interval: Interval) =>
-  queryOptions({
+const readViews = (client: QueryClient, span: SpanQuery, interval: Interval) =>
+  client.fetchQuery({
     queryKey: ["analytics", "products", span, interval],
     queryFn: async ({ signal }) => await stoa.analytics.products({ ...span, interval }, { signal }),
-    placeholderData: keepPreviousData,
   });
 
-export const funnelQuery = ({ currency: _, ...span }: SpanQuery) =>
-  queryOptions({
+const readFunnel = (client: QueryClient, { currency: _, ...span }: SpanQuery) =>
+  client.fetchQuery({
     queryKey: ["analytics", "funnel", span],
     queryFn: async ({ signal }) => await stoa.analytics.funnel(span, { signal }),
+  });
+
+/** What the page shows of one span. */
+export interface SpanReport {
+  span: DaySpan;
+  revenue: RevenueAnalytics;
+  funnel: AnalyticsFunnel;
+  /** null: the line of views is not shown. */
+  views: ProductAnalytics | null;
+}
+
+export interface Report extends SpanReport {
+  interval: Interval;
+  group: Group;
+  line: Line;
+  /** null: not compared. */
+  before: SpanReport | null;
+}
+
+/** All of a view in one answer, so that figures of two spans never stand beside each other while one of them loads. */
+export function reportQuery(search: AnalyticsSearch) {
+  const { line = "netRevenue", group = "product", compare } = search;
+  const interval = intervalOf(search);
+  const span = spanOf(search);
+  const readSpan = async (client: QueryClient, of: DaySpan, groupBy: Group): Promise<SpanReport> => {
+    const query = spanQuery(search, of);
+    const [revenue, funnel, views] = await Promise.all([
+      readRevenue(client, query, interval, groupBy),
+      readFunnel(client, query),
+      line === "views" ? readViews(client, query, interval) : null,
+    ]);
+    return { span: of, revenue, funnel, views };
+  };
+  return queryOptions({
+    queryKey: ["analytics", "report", spanQuery(search), interval, group, line, compare],
+    queryFn: async ({ client }): Promise<Report> => {
+      const [now, before] = await Promise.all([
+        readSpan(client, span, group),
+        // Its groups are not shown, so that another grouping does not ask again.
+        compare === "none" ? null : readSpan(client, spanBefore(span), "currency"),
+      ]);
+      return { ...now, before, interval, group, line };
+    },
     placeholderData: keepPreviousData,
   });
+}
 
 export const customersQuery = (span: SpanQuery) =>
   queryOptions({
@@ -163,10 +206,19 @@ export const customersQuery = (span: SpanQuery) =>
 
 export const ENTRIES_PER_PAGE = 50;
 
-export const entriesQuery = (span: SpanQuery, figure: Figure, page: number) =>
-  queryOptions({
+/** A page of the entries behind a figure, and the figure. */
+export function proofQuery(search: EntriesSearch) {
+  const { figure = "netRevenue", page = 1 } = search;
+  const span = spanQuery(search);
+  return queryOptions({
     queryKey: ["analytics", "entries", span, figure, page],
-    queryFn: ({ signal }) =>
-      stoa.analytics.entries({ ...span, figure, page, limit: ENTRIES_PER_PAGE }, { signal }).page(),
+    queryFn: async ({ client, signal }) => {
+      const [entries, revenue] = await Promise.all([
+        stoa.analytics.entries({ ...span, figure, page, limit: ENTRIES_PER_PAGE }, { signal }).page(),
+        readRevenue(client, span, "month", "currency"),
+      ]);
+      return { figure, page, entries, revenue };
+    },
     placeholderData: keepPreviousData,
   });
+}

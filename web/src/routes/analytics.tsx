@@ -1,14 +1,6 @@
 import { createRoute } from "@tanstack/react-router";
 import { lazyPage } from "../lib/lazy-page.ts";
-import {
-  entriesQuery,
-  funnelQuery,
-  intervalOf,
-  parseAnalyticsSearch,
-  parseEntriesSearch,
-  revenueQuery,
-  spanQuery,
-} from "../queries/analytics.ts";
+import { parseAnalyticsSearch, parseEntriesSearch, proofQuery, reportQuery } from "../queries/analytics.ts";
 import { accountQuery, canReadAnalytics } from "../session.ts";
 import { studioShellRoute } from "./studio-shell.ts";
 
@@ -19,12 +11,7 @@ const overviewRoute = createRoute({
   // Without loaderDeps: another span keeps the figures until those of the new one are there.
   loader: async ({ context: { queryClient }, location: { search: given } }) => {
     if (!canReadAnalytics(await queryClient.ensureQueryData(accountQuery))) return;
-    const search = parseAnalyticsSearch(given);
-    const span = spanQuery(search);
-    await Promise.all([
-      queryClient.prefetchQuery(revenueQuery(span, intervalOf(search), search.group ?? "product")),
-      queryClient.prefetchQuery(funnelQuery(span)),
-    ]);
+    await queryClient.prefetchQuery(reportQuery(parseAnalyticsSearch(given)));
   },
   component: lazyPage(() => import("../pages/analytics/analytics.tsx")),
 });
@@ -35,9 +22,7 @@ const entriesRoute = createRoute({
   validateSearch: parseEntriesSearch,
   loader: async ({ context: { queryClient }, location: { search: given } }) => {
     if (!canReadAnalytics(await queryClient.ensureQueryData(accountQuery))) return;
-    const search = parseEntriesSearch(given);
-    const { figure = "netRevenue", page = 1 } = search;
-    await queryClient.prefetchQuery(entriesQuery(spanQuery(search), figure, page));
+    await queryClient.prefetchQuery(proofQuery(parseEntriesSearch(given)));
   },
   component: lazyPage(() => import("../pages/analytics/entries.tsx")),
 });

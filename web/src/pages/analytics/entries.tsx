@@ -16,10 +16,9 @@ import { useTitle } from "../../lib/use-title.ts";
 import {
   ENTRIES_PER_PAGE,
   type EntriesSearch,
-  entriesQuery,
   FIGURES,
   type Figure,
-  revenueQuery,
+  proofQuery,
   spanOf,
   spanQuery,
   zoneOf,
@@ -88,10 +87,7 @@ function codeOf(search: EntriesSearch, figure: Figure) {
 }
 
 function Proof({ search, figure }: { search: EntriesSearch; figure: Figure }) {
-  const span = spanQuery(search);
-  const { page = 1 } = search;
-  const { data, error, refetch, isPlaceholderData } = useQuery(entriesQuery(span, figure, page));
-  const { data: revenue } = useQuery(revenueQuery(span, "month", "currency"));
+  const { data, error, refetch, isPlaceholderData } = useQuery(proofQuery(search));
   return (
     <>
       <FigureSelect figure={figure} />
@@ -100,21 +96,26 @@ function Proof({ search, figure }: { search: EntriesSearch; figure: Figure }) {
       </p>
       {error && <ErrorStrip error={error} onRetry={() => void refetch()} />}
       {!data && !error && <SkeletonRows />}
-      {data && revenue && (
-        <Comparison
-          sum={data.meta.sum ?? 0}
-          total={data.meta.total}
-          figure={revenue.summary[figure]}
-          currency={revenue.currency}
-        />
+      {data && (
+        <div
+          className={isPlaceholderData ? "analytics-report loading" : "analytics-report"}
+          aria-busy={isPlaceholderData}
+        >
+          <Comparison
+            sum={data.entries.meta.sum ?? 0}
+            total={data.entries.meta.total}
+            figure={data.revenue.summary[data.figure]}
+            currency={data.revenue.currency}
+          />
+          {data.entries.data.length > 0 && (
+            <EntryTable entries={data.entries.data} zone={data.revenue.timezone} />
+          )}
+          {data.entries.meta.total === 0 && (
+            <EmptyState title="No entries">The ledger has none of this kind in these days.</EmptyState>
+          )}
+          <Pager page={data.page} hasMore={data.page * ENTRIES_PER_PAGE < data.entries.meta.total} />
+        </div>
       )}
-      {data && data.data.length > 0 && (
-        <EntryTable entries={data.data} zone={zoneOf(search)} isLoading={isPlaceholderData} />
-      )}
-      {data?.meta.total === 0 && (
-        <EmptyState title="No entries">The ledger has none of this kind in these days.</EmptyState>
-      )}
-      {data && <Pager page={page} hasMore={page * ENTRIES_PER_PAGE < data.meta.total} />}
     </>
   );
 }
@@ -176,14 +177,13 @@ interface EntryTableProps {
   entries: AnalyticsEntry[];
   /** The entries' times are those by which they belong to the days. */
   zone: string;
-  isLoading: boolean;
 }
 
-function EntryTable({ entries, zone, isLoading }: EntryTableProps) {
+function EntryTable({ entries, zone }: EntryTableProps) {
   const time = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short", timeZone: zone });
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reached by the keyboard
-    <section className="analytics-scroll beam" aria-label="Ledger entries" tabIndex={0} aria-busy={isLoading}>
+    <section className="analytics-scroll beam" aria-label="Ledger entries" tabIndex={0}>
       <table className="analytics-entries">
         <thead>
           <tr>

@@ -1,34 +1,29 @@
-import type { AnalyticsFunnel, RevenueAnalytics } from "@stoa/sdk";
 import type { ReactNode } from "react";
 import { formatCount, formatMoney, formatPercent, LOCALE } from "../../lib/format.ts";
-import type { AnalyticsSearch, Line } from "../../queries/analytics.ts";
+import type { AnalyticsSearch, Line, SpanReport } from "../../queries/analytics.ts";
 import { useChange } from "./controls.tsx";
-
-interface SpanFigures {
-  summary: RevenueAnalytics["summary"];
-  funnel: AnalyticsFunnel;
-}
 
 interface FiguresProps {
   line: Line;
   currency: string;
-  now: SpanFigures;
-  /** null: not compared, or not loaded yet. */
-  before: SpanFigures | null;
+  now: SpanReport;
+  /** null: not compared. */
+  before: SpanReport | null;
 }
 
 /** The figures of the span. Four of them choose the line of the chart. */
 export function Figures({ line, currency, now, before }: FiguresProps) {
-  const { summary, funnel } = now;
+  const { funnel } = now;
+  const { summary } = now.revenue;
   return (
     <div className="analytics-figures">
       <Figure line="netRevenue" isOn={line === "netRevenue"} label="Net revenue">
         <strong>{formatMoney(summary.netRevenue, currency)}</strong>
-        {before && <Growth now={summary.netRevenue} before={before.summary.netRevenue} />}
+        {before && <Growth now={summary.netRevenue} before={before.revenue.summary.netRevenue} />}
       </Figure>
       <Figure line="sales" isOn={line === "sales"} label="Sales">
         <strong>{formatCount(summary.sales)}</strong>
-        {before && <Growth now={summary.sales} before={before.summary.sales} />}
+        {before && <Growth now={summary.sales} before={before.revenue.summary.sales} />}
       </Figure>
       <Figure line="views" isOn={line === "views"} label="Conversion">
         <strong>{funnel.views === 0 ? "No views" : formatPercent(funnel.viewsToPurchases)}</strong>
@@ -38,7 +33,9 @@ export function Figures({ line, currency, now, before }: FiguresProps) {
       </Figure>
       <Figure line="refunds" isOn={line === "refunds"} label="Refunded">
         <strong>{formatPercent(summary.refundRate)}</strong>
-        {before && <Difference now={summary.refundRate} before={before.summary.refundRate} isLowerBetter />}
+        {before && (
+          <Difference now={summary.refundRate} before={before.revenue.summary.refundRate} isLowerBetter />
+        )}
       </Figure>
       <div className="analytics-figure">
         <span className="label">Runs by buyers</span>

@@ -4,7 +4,7 @@ import { ChartFrame } from "./chart-frame.tsx";
 
 interface FunnelProps {
   funnel: AnalyticsFunnel;
-  /** null: not compared, or not loaded yet. */
+  /** null: not compared. */
   before: AnalyticsFunnel | null;
 }
 

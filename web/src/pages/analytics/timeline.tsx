@@ -40,7 +40,8 @@ interface TimelineProps {
   total: number;
   totalBefore: number | null;
   days: string;
-  daysBefore: string;
+  /** null: not compared. */
+  daysBefore: string | null;
 }
 
 export function Timeline(props: TimelineProps) {
@@ -48,7 +49,7 @@ export function Timeline(props: TimelineProps) {
   const format =
     line === "sales" || line === "views" ? formatCount : (value: number) => formatMoney(value, currency);
   const title = `${NAMES[line]} by ${interval}`;
-  const isCompared = props.totalBefore !== null;
+  const isCompared = props.daysBefore !== null;
   const unit = format === formatCount ? "" : ` (${currency})`;
   const table = {
     file: `${line}-by-${interval}-${points[0]?.date ?? ""}`,
@@ -69,7 +70,7 @@ export function Timeline(props: TimelineProps) {
       title={title}
       table={table}
       className="analytics-line"
-      heading={<Legend title={title} before={isCompared ? props.daysBefore : null} />}
+      heading={<Legend title={title} before={props.daysBefore} />}
     >
       <Part fallback={<div className="analytics-plot" aria-hidden="true" />}>
         <TimelineChart
