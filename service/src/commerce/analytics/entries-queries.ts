@@ -1,5 +1,5 @@
 import type { AnalyticsEntry } from "@stoa/contract";
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { offsetOf, type Paging } from "../../platform/db/paging.ts";
@@ -31,44 +31,56 @@ export interface EntryRow {
   productTitle: string;
 }
 
-/** Each kind is found by its source, since few of a seller's orders were refunded or disputed, and a sale has the time of its order. */
-function sources({ sellerId, productId, from, until }: EntryScope) {
+/**
+ * Transactions by their sources: an order, refund or dispute has the time of its transaction, and few orders have one of the latter. From
+ * the transactions of these days, all sellers' would be read.
+ */
+function transactions({ sellerId, productId, kinds, from, until }: EntryScope) {
   const sold = sql`o.seller_id = ${sellerId} ${productId === undefined ? sql`` : sql`and o.product_id = ${productId}`}`;
-  const order = sql`o.id as order_id, o.product_id, o.product_title`;
-  return sql`
-    select array['sale'] as kinds, o.id as source_id, ${order}
-      from orders o where ${sold} and o.completed_at >= ${from} and o.completed_at < ${until}
-    union all
-    select array['refund'], r.id, ${order} from orders o join refunds r on r.order_id = o.id where ${sold}
-    union all
-    select array['dispute_opened', 'dispute_won', 'dispute_lost'], d.id, ${order}
-      from orders o join disputes d on d.order_id = o.id where ${sold}`;
+  const columns = sql`t.id, t.kind, t.number, t.occurred_at, o.id as order_id, o.product_id, o.product_title`;
+  const sources: Record<string, RawBuilder<unknown>> = {
+    sale: sql`
+      select ${columns} from orders o join ledger_transactions t on t.kind = 'sale' and t.source_id = o.id
+       where ${sold} and o.completed_at >= ${from} and o.completed_at < ${until}`,
+    refund: sql`
+      select ${columns}
+        from refunds r join orders o on o.id = r.order_id join ledger_transactions t on t.kind = 'refund' and t.source_id = r.id
+       where ${sold} and r.completed_at >= ${from} and r.completed_at < ${until}`,
+    dispute_opened: sql`
+      select ${columns}
+        from disputes d join orders o on o.id = d.order_id
+        join ledger_transactions t on t.kind in ('dispute_opened', 'dispute_won', 'dispute_lost') and t.source_id = d.id
+       where ${sold} and t.occurred_at >= ${from} and t.occurred_at < ${until}`,
+  };
+  const wanted = Object.keys(sources).filter((kind) => kinds.includes(kind));
+  return sql.join(
+    wanted.map((kind) => sources[kind]),
+    sql` union all `,
+  );
 }
 
-const matchingEntries = (scope: EntryScope) => sql`
-  from (${sources(scope)}) as s
-  join ledger_transactions t on t.kind = any (s.kinds) and t.source_id = s.source_id
-  join ledger_entries e on e.transaction_id = t.id
- where t.kind = any (${scope.kinds}) and t.occurred_at >= ${scope.from} and t.occurred_at < ${scope.until}
-   and e.account = any (${scope.accounts}) and e.currency = ${scope.currency}`;
-
-export async function sumEntries(
-  db: Queries,
-  scope: EntryScope,
-): Promise<{ total: number; sumMinor: string }> {
-  const { rows } = await sql<{ total: number; sumMinor: string }>`
-    select count(*) as total, coalesce(sum(${scope.sign} * e.amount_minor), 0)::text as "sumMinor"
-    ${matchingEntries(scope)}`.execute(db);
-  return firstOf(rows);
+interface EntryPage {
+  rows: EntryRow[];
+  total: number;
+  /** Of all pages, as text. */
+  sumMinor: string;
 }
 
-export async function listEntries(db: Queries, scope: EntryScope, paging: Paging): Promise<EntryRow[]> {
-  const { rows } = await sql<EntryRow>`
-    select t.id as "transactionId", t.kind, e.account, (${scope.sign} * e.amount_minor)::text as minor,
-           t.occurred_at as "occurredAt", s.order_id as "orderId", s.product_id as "productId",
-           s.product_title as "productTitle"
-    ${matchingEntries(scope)}
-     order by t.occurred_at desc, t.number desc, e.position
-     limit ${paging.limit} offset ${offsetOf(paging)}`.execute(db);
-  return rows;
+/** The rows of a page with the number and the sum of all, from one reading. */
+export async function listEntries(db: Queries, scope: EntryScope, paging: Paging): Promise<EntryPage> {
+  const { rows } = await sql<EntryRow & { total: number; sumMinor: string }>`
+    with matching as materialized (
+      select t.*, e.position, e.account, ${scope.sign} * e.amount_minor as minor
+        from (${transactions(scope)}) as t join ledger_entries e on e.transaction_id = t.id
+       where e.account = any (${scope.accounts}) and e.currency = ${scope.currency})
+    select whole.total, whole.sum as "sumMinor", page.id as "transactionId", page.kind, page.account, page.minor::text,
+           page.occurred_at as "occurredAt", page.order_id as "orderId", page.product_id as "productId",
+           page.product_title as "productTitle"
+      from (select count(*) as total, coalesce(sum(minor), 0)::text as sum from matching) as whole
+      left join (select * from matching order by occurred_at desc, number desc, position
+                  limit ${paging.limit} offset ${offsetOf(paging)}) as page on true
+     order by page.occurred_at desc, page.number desc, page.position`.execute(db);
+  const { total, sumMinor } = firstOf(rows);
+  // Behind the last page, there is one row without an entry.
+  return { rows: rows.filter(({ transactionId }) => transactionId !== null), total, sumMinor };
 }

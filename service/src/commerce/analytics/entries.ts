@@ -2,9 +2,9 @@ import type { AnalyticsEntry, LedgerFigure } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimalSum } from "../../core/money/amount.ts";
-import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
+import type { Page, Paging } from "../../platform/db/paging.ts";
 import { type DateRangeQuery, parseDateRange, rangeBounds } from "./date-range.ts";
-import { type EntryRow, type FigureEntries, listEntries, sumEntries } from "./entries-queries.ts";
+import { type EntryRow, type FigureEntries, listEntries } from "./entries-queries.ts";
 import { salesScopeOf } from "./products.ts";
 import { chooseCurrency, inSnapshot } from "./sales.ts";
 
@@ -23,10 +23,12 @@ export async function listFigureEntries(
   return inSnapshot(ctx, async (tx) => {
     const { currency } = await chooseCurrency(ctx, tx, caller.userId, query.currency);
     const scope = { ...subject, ...figures[query.figure], currency, from, until };
-    const { total, sumMinor } = await sumEntries(tx, scope);
-    const items = total === 0 ? [] : await listEntries(tx, scope, query);
-    const page = mapPage({ items, total }, (row) => toEntry(row, currency));
-    return { ...page, sum: toDecimalSum(BigInt(sumMinor), currency) };
+    const { rows, total, sumMinor } = await listEntries(tx, scope, query);
+    return {
+      items: rows.map((row) => toEntry(row, currency)),
+      total,
+      sum: toDecimalSum(BigInt(sumMinor), currency),
+    };
   });
 }
 
