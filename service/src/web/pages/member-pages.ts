@@ -24,6 +24,7 @@ export const MEMBER_PAGES: Record<string, string> = {
   "/studio/discounts": "src/pages/selling/discounts.tsx",
   "/studio/payouts": "src/pages/selling/payouts.tsx",
   "/studio/payouts/:payoutId": "src/pages/selling/payout.tsx",
+  "/studio/workflows/:productId": "src/pages/workflow-editor/workflow-editor.tsx",
   "/settings": "src/pages/api-access/api-keys.tsx",
   "/settings/api": "src/pages/api-access/api-keys.tsx",
   "/settings/oauth-apps": "src/pages/api-access/oauth-apps.tsx",

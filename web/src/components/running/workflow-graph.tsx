@@ -1,9 +1,10 @@
 import "./workflow-graph.css";
 import { Link } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { formatDuration, formatWait } from "../../lib/duration.ts";
 import { formatCost } from "../../lib/format.ts";
 import { layoutGraph, NODE } from "../../lib/graph-layout.ts";
+import { useIsNarrow } from "../../lib/use-is-narrow.ts";
 import {
   AlertIcon,
   ApprovalIcon,
@@ -107,17 +108,6 @@ const EDGES: Record<StepLook, string> = {
   fail: "bad",
   skip: "off",
 };
-
-const NARROW = window.matchMedia("(max-width: 767px)");
-
-const useIsNarrow = (): boolean =>
-  useSyncExternalStore(
-    (listener) => {
-      NARROW.addEventListener("change", listener);
-      return () => NARROW.removeEventListener("change", listener);
-    },
-    () => NARROW.matches,
-  );
 
 /** What the graph can use. */
 function useWidth(canvas: React.RefObject<HTMLElement | null>): number {

@@ -1,0 +1,215 @@
+import "@xyflow/react/dist/base.css";
+import "../running/workflow-graph.css";
+import "./canvas.css";
+import {
+  applyNodeChanges,
+  Background,
+  type Connection,
+  MiniMap,
+  type NodeChange,
+  ReactFlow,
+  ReactFlowProvider,
+  useReactFlow,
+} from "@xyflow/react";
+import { type DragEvent, type KeyboardEvent, useCallback, useEffect, useRef, useState } from "react";
+import { NODE } from "../../lib/graph-layout.ts";
+import { useKeys } from "../../lib/use-keys.ts";
+import { AddStepDialog } from "./add-step-dialog.tsx";
+import { StepEdge, type StepEdgeType } from "./canvas-edge.tsx";
+import { findNeighbor, isArrow, useEdges, useNodes } from "./canvas-graph.ts";
+import { StepNode, type StepNodeType } from "./canvas-node.tsx";
+import { CanvasTools, ZoomTools } from "./canvas-tools.tsx";
+import { useEditor } from "./editor-context.ts";
+import { DRAGGED_TYPE } from "./step-types.tsx";
+
+const NODE_TYPES = { step: StepNode };
+const EDGE_TYPES = { step: StepEdge };
+
+const FIT = { padding: 0.16, maxZoom: 1 };
+const GRID = 20;
+
+/** The steps as a graph that can be changed. */
+export default function Canvas() {
+  return (
+    <ReactFlowProvider>
+      <CanvasArea />
+    </ReactFlowProvider>
+  );
+}
+
+function CanvasArea() {
+  const editor = useEditor();
+  const { steps, selection, select, execute, addStep } = editor;
+  const flow = useReactFlow<StepNodeType, StepEdgeType>();
+  const area = useRef<HTMLElement>(null);
+  const [width] = useState(() => Math.max(400, window.innerWidth - 620));
+  const [connecting, startConnecting] = useState<string | null>(null);
+  const [selectedEdge, setSelectedEdge] = useState<string | null>(null);
+  const [dialog, setDialog] = useState<{ between?: [string, string] } | null>(null);
+  const insert = useCallback((from: string, to: string) => setDialog({ between: [from, to] }), []);
+  const { nodes: derived, layout } = useNodes(editor, { width, connecting, startConnecting });
+  const edges = useEdges(editor, selectedEdge, insert);
+  const [nodes, setNodes] = useState(derived);
+  useEffect(() => setNodes(derived), [derived]);
+  const onNodesChange = useCallback((changes: NodeChange<StepNodeType>[]) => {
+    // What is selected stands in the address; sizes are fixed.
+    const moves = changes.filter(({ type }) => type === "position");
+    if (moves.length > 0) setNodes((old) => applyNodeChanges(moves, old));
+  }, []);
+  const focusStep = (id: string) => {
+    select(id);
+    area.current
+      ?.querySelector<HTMLElement>(`[data-step="${CSS.escape(id)}"]`)
+      ?.focus({ preventScroll: true });
+    bringIntoView(flow, area.current, id);
+  };
+  const connect = ({ source, target }: Pick<Connection, "source" | "target">) =>
+    execute({ kind: "connect", from: source, to: target });
+  const tidyUp = () => {
+    execute({ kind: "tidy-up" });
+    requestAnimationFrame(() => void flow.fitView(FIT));
+  };
+  const remove = () => {
+    const [from, to] = selectedEdge?.split(">") ?? [];
+    if (from !== undefined && to !== undefined) execute({ kind: "disconnect", from, to });
+    else if (steps.some(({ id }) => id === selection)) removeStep(selection ?? "");
+    setSelectedEdge(null);
+  };
+  const removeStep = (id: string) => {
+    const at = steps.findIndex((step) => step.id === id);
+    const next = steps[at - 1]?.id ?? steps[at + 1]?.id;
+    execute({ kind: "remove-steps", ids: [id] });
+    select(next ?? null);
+    if (next !== undefined) requestAnimationFrame(() => focusStep(next));
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const id = (event.target as HTMLElement).dataset["step"];
+    if (event.key === "Escape") startConnecting(null);
+    if (id === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (isArrow(event.key)) {
+      event.preventDefault();
+      const next = findNeighbor(nodes, id, event.key);
+      if (next !== null) focusStep(next);
+    }
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    if (connecting !== null && connecting !== id) connect({ source: connecting, target: id });
+    else select(id, { field: "id" });
+    startConnecting(null);
+  };
+  useKeys({
+    a: () => setDialog({}),
+    l: tidyUp,
+    f: () => area.current?.querySelector<HTMLElement>(".workflow-find input")?.focus(),
+    Delete: remove,
+    Backspace: remove,
+  });
+  const onDrop = (event: DragEvent) => {
+    const type = event.dataTransfer.getData(DRAGGED_TYPE);
+    if (type === "") return;
+    event.preventDefault();
+    const { x, y } = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY });
+    const snap = (value: number) => Math.round(value / GRID) * GRID;
+    addStep(type, { position: { x: snap(x - NODE.width / 2), y: snap(y - NODE.height / 2) } });
+  };
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveElementInteractions: the keys belong to the steps inside
+    <section
+      className={connecting === null ? "workflow-canvas" : "workflow-canvas is-connecting"}
+      aria-label="Canvas"
+      ref={area}
+      onKeyDown={onKeyDown}
+      onFocus={({ target }) => {
+        const id = target.dataset["step"];
+        if (id !== undefined && id !== selection) select(id);
+      }}
+      onDragOver={(event) => event.dataTransfer.types.includes(DRAGGED_TYPE) && event.preventDefault()}
+      onDrop={onDrop}
+    >
+      <CanvasTools onTidyUp={tidyUp} onFind={focusStep} />
+      {connecting !== null && (
+        <p className="workflow-hint" role="status">
+          Choose the step that needs <b>{connecting}</b>: arrows, then Enter. Esc ends.
+        </p>
+      )}
+      <ReactFlow<StepNodeType, StepEdgeType>
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={NODE_TYPES}
+        edgeTypes={EDGE_TYPES}
+        onNodesChange={onNodesChange}
+        onNodeDragStop={(_event, _node, moved) =>
+          execute({
+            kind: "move-steps",
+            positions: Object.fromEntries(moved.map(({ id, position }) => [id, position])),
+          })
+        }
+        onNodeClick={(_event, { id }) => {
+          setSelectedEdge(null);
+          if (connecting === null) return select(id);
+          connect({ source: connecting, target: id });
+          startConnecting(null);
+        }}
+        onEdgeClick={(_event, { id }) => setSelectedEdge(id)}
+        onPaneClick={() => setSelectedEdge(null)}
+        onConnect={connect}
+        nodesFocusable={false}
+        edgesFocusable={false}
+        elementsSelectable={false}
+        disableKeyboardA11y
+        attributionPosition="bottom-center"
+        deleteKeyCode={null}
+        selectionKeyCode={null}
+        multiSelectionKeyCode={null}
+        minZoom={0.2}
+        maxZoom={2}
+        fitView
+        fitViewOptions={FIT}
+        defaultEdgeOptions={{ interactionWidth: 16 }}
+      >
+        <Background gap={GRID} size={1.5} />
+        {steps.length > 1 && (
+          <MiniMap
+            ariaLabel="Minimap"
+            position="bottom-left"
+            pannable
+            nodeBorderRadius={12}
+            nodeClassName={({ data }) => classOf(data as StepNodeType["data"])}
+          />
+        )}
+      </ReactFlow>
+      <ZoomTools direction={layout.direction} />
+      {dialog && (
+        <AddStepDialog
+          {...(dialog.between && { between: dialog.between })}
+          onAdd={(type) => {
+            const id = addStep(type, dialog);
+            // After the dialog has returned the focus to where it was opened.
+            requestAnimationFrame(() => requestAnimationFrame(() => focusStep(id)));
+          }}
+          onClose={() => setDialog(null)}
+        />
+      )}
+    </section>
+  );
+}
+
+const classOf = ({ problem, isSelected, look }: StepNodeType["data"]): string =>
+  problem ? "bad" : isSelected ? "on" : look;
+
+/** Only if it is not seen whole: a canvas that moves with each key makes people lose their place. */
+function bringIntoView(
+  flow: ReturnType<typeof useReactFlow<StepNodeType, StepEdgeType>>,
+  area: HTMLElement | null,
+  id: string,
+): void {
+  const node = flow.getNode(id);
+  const box = area?.getBoundingClientRect();
+  if (!node || !box) return;
+  const from = flow.flowToScreenPosition(node.position);
+  const to = flow.flowToScreenPosition({ x: node.position.x + NODE.width, y: node.position.y + NODE.height });
+  const isSeen = from.x >= box.left && from.y >= box.top && to.x <= box.right && to.y <= box.bottom;
+  if (isSeen) return;
+  const { x, y } = node.position;
+  void flow.setCenter(x + NODE.width / 2, y + NODE.height / 2, { zoom: flow.getZoom() });
+}

@@ -1,0 +1,185 @@
+import type { ProductDetail, UpdateProduct } from "@stoa/sdk";
+import { noticeEndOfSession, stoa } from "../../api.ts";
+import { statusOf } from "../../lib/errors.ts";
+import { ownCopyKey, removeCopy, writeCopy } from "./kept-copies.ts";
+
+export interface Saved {
+  text: string;
+  etag: string;
+}
+
+export type SaveState =
+  | { kind: "saved"; at: number | null }
+  | { kind: "waiting" | "saving" }
+  /** In this browser only: it has problems, or it would change what is on sale. */
+  | { kind: "kept" }
+  | { kind: "failed"; error: unknown }
+  | { kind: "conflict"; theirs: Saved };
+
+const SAVE_AFTER_MS = 800;
+const RETRY_AFTER_MS = 5_000;
+
+/** A product that was never on sale is saved as one types. Each change of another one would be a version for its buyers. */
+export const savesItself = ({ publishedAt }: Pick<ProductDetail, "publishedAt">): boolean =>
+  publishedAt === null;
+
+/** Writes the text of one editor, and never over what it has not seen. */
+export class WorkflowSaver {
+  readonly #productId: string;
+  readonly #isAutomatic: boolean;
+  readonly #copyKey: string;
+  readonly #listeners = new Set<() => void>();
+  #base: Saved;
+  #text: string;
+  #state: SaveState;
+  /** The text whose check is known, and whether it can be saved. */
+  #checked: { text: string; isValid: boolean } = { text: "", isValid: false };
+  #isUrgent = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #running: Promise<void> | null = null;
+
+  constructor(product: ProductDetail, base: Saved, text: string) {
+    this.#productId = product.id;
+    this.#isAutomatic = savesItself(product);
+    this.#copyKey = ownCopyKey(product.id);
+    this.#base = base;
+    this.#text = text;
+    this.#state = text === base.text ? { kind: "saved", at: null } : { kind: "kept" };
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  readonly state = (): SaveState => this.#state;
+
+  get base(): Saved {
+    return this.#base;
+  }
+
+  get isChanged(): boolean {
+    return this.#text !== this.#base.text;
+  }
+
+  /** The text as it is now. It is kept in this browser at once, and saved soon where that is possible. */
+  edit(text: string): void {
+    if (text === this.#text) return;
+    this.#text = text;
+    this.keep();
+    if (this.#state.kind === "conflict") return;
+    if (!this.isChanged) this.#show({ kind: "saved", at: Date.now() });
+    else this.#show({ kind: this.#isAutomatic ? "waiting" : "kept" });
+    this.#saveIn(SAVE_AFTER_MS);
+  }
+
+  /** What has problems would be refused: it is saved when they are solved. */
+  setChecked(text: string, isValid: boolean): void {
+    this.#checked = { text, isValid };
+    if (text !== this.#text || !this.isChanged || this.#state.kind === "conflict") return;
+    if (!isValid && this.#isAutomatic) this.#show({ kind: "kept" });
+    this.#saveIn(this.#isUrgent ? 0 : SAVE_AFTER_MS);
+  }
+
+  get #isSavable(): boolean {
+    return this.#isAutomatic && this.isChanged && this.#checked.text === this.#text && this.#checked.isValid;
+  }
+
+  /** In this browser, until it is saved. */
+  keep(): void {
+    if (this.isChanged) writeCopy(this.#copyKey, { text: this.#text, base: this.#base.text, at: Date.now() });
+    else removeCopy(this.#copyKey);
+  }
+
+  #saveIn(ms: number): void {
+    clearTimeout(this.#timer);
+    if (this.#isSavable) this.#timer = setTimeout(() => void this.saveNow(), ms);
+  }
+
+  /** Resolves when nothing is under way any more. */
+  async saveNow(): Promise<void> {
+    clearTimeout(this.#timer);
+    // A check that is under way ends soon.
+    this.#isUrgent = true;
+    while (this.#running !== null) await this.#running;
+    if (!this.#isSavable || this.#state.kind === "conflict") return;
+    this.#isUrgent = false;
+    this.#running = this.#save().finally(() => {
+      this.#running = null;
+    });
+    await this.#running;
+  }
+
+  async #save(): Promise<void> {
+    this.#show({ kind: "saving" });
+    const text = this.#text;
+    try {
+      await this.send({ content: text });
+    } catch (error) {
+      noticeEndOfSession(error);
+      if (statusOf(error) === 412) return;
+      const isRefused = statusOf(error) === 400 || statusOf(error) === 422;
+      this.#show(isRefused ? { kind: "kept" } : { kind: "failed", error });
+      if (!isRefused) this.#saveIn(RETRY_AFTER_MS);
+    }
+  }
+
+  /** Sends a change with the version that this editor has seen. A conflict is shown, and thrown. */
+  async send(change: UpdateProduct & { content: string }): Promise<ProductDetail> {
+    const { data, headers } = await this.#sendUnlessConflict(change);
+    this.#base = { text: change.content, etag: headers.get("etag") ?? "" };
+    this.keep();
+    this.#show(this.isChanged ? { kind: "waiting" } : { kind: "saved", at: Date.now() });
+    this.#saveIn(SAVE_AFTER_MS);
+    return data;
+  }
+
+  async #sendUnlessConflict(change: UpdateProduct) {
+    const request = () =>
+      stoa.products
+        .update(this.#productId, change, { headers: { "if-match": this.#base.etag } })
+        .withResponse();
+    try {
+      return await request();
+    } catch (error) {
+      if (statusOf(error) !== 412) throw error;
+      const theirs = await this.#fetchPresent();
+      // Something else of the product was changed, such as its price.
+      if (theirs.text === this.#base.text || theirs.text === change.content) {
+        this.#base = { ...this.#base, etag: theirs.etag };
+        return await request();
+      }
+      this.#show({ kind: "conflict", theirs });
+      throw error;
+    }
+  }
+
+  async #fetchPresent(): Promise<Saved> {
+    const { data, headers } = await stoa.products.get(this.#productId, {}).withResponse();
+    return { text: data.content ?? "", etag: headers.get("etag") ?? "" };
+  }
+
+  /** After a choice: what the other tab saved has been seen. */
+  acknowledge(theirs: Saved): void {
+    this.#base = theirs;
+    this.keep();
+    this.#show(
+      this.isChanged ? { kind: this.#isAutomatic ? "waiting" : "kept" } : { kind: "saved", at: Date.now() },
+    );
+    this.#saveIn(0);
+  }
+
+  showConflict(theirs: Saved): void {
+    this.#show({ kind: "conflict", theirs });
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    void this.saveNow();
+  }
+
+  #show(state: SaveState): void {
+    this.#state = state;
+    for (const listener of this.#listeners) listener();
+  }
+}
