@@ -143,6 +143,9 @@ test("products: a file with three faults is refused by line, then imported; bulk
   await sees(page, "4 products created");
   await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
 
+  await page.keyboard.press("j");
+  await page.keyboard.press("x");
+  await sees(page, "1 chosen");
   await page.getByLabel("Choose all on this page").check();
   await click(page, "Publish 4");
   await sees(page, "3 products published, 1 not.");

@@ -1,4 +1,6 @@
 import type { Refund } from "@stoa/sdk";
+import type { Tone } from "../components/status-tag.tsx";
+import { refundStatus } from "./orders.ts";
 
 const REASONS: Record<string, string> = {
   not_as_described: "It is not as described",
@@ -12,3 +14,7 @@ const REASONS: Record<string, string> = {
 /** The buyer's reason in words: one of the list, or as it was typed. */
 export const refundReason = ({ reason, reasonCode }: Pick<Refund, "reason" | "reasonCode">): string =>
   REASONS[reasonCode] ?? (reason === "other" ? "Another reason" : reason);
+
+/** For the seller, who decides. */
+export const sellerRefundStatus = (refund: Pick<Refund, "status">): [Tone, string] =>
+  refund.status === "pending" ? ["warning", "To decide"] : refundStatus(refund);

@@ -125,9 +125,9 @@ function statementText(
 
 const toDay = (day: string) => toLongDate(new Date(day));
 
-const describeItem = ({ kind, account, entries }: ItemSumRow): string =>
+const describeItem = ({ kind, account, entries, productTitle }: ItemSumRow): string =>
   [
-    KIND_NAMES[kind],
+    ...(productTitle === null ? [] : [KIND_NAMES[kind]]),
     ...(account === "referrer" ? ["commission"] : []),
     `${entries} ${entries === 1 ? "entry" : "entries"}`,
   ].join(" · ");

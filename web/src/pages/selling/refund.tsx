@@ -11,7 +11,7 @@ import { SaleUsage } from "../../components/studio/sale-usage.tsx";
 import { Time } from "../../components/time.tsx";
 import { formatMoment, formatMoney } from "../../lib/format.ts";
 import { refundStatus } from "../../lib/orders.ts";
-import { refundReason } from "../../lib/refund-reasons.ts";
+import { refundReason, sellerRefundStatus } from "../../lib/refund-reasons.ts";
 import { useTitle } from "../../lib/use-title.ts";
 import { refundQuery, refundsOfSaleQuery, saleQuery } from "../../queries/selling.ts";
 import { RefundDecision } from "./refund-decision.tsx";
@@ -22,8 +22,7 @@ export default function RefundPage() {
   const { refundId } = route.useParams();
   const { data: refund } = useSuspenseQuery(refundQuery(refundId));
   const { data: sale } = useSuspenseQuery(saleQuery(refund.orderId));
-  const [tone, label] =
-    refund.status === "pending" ? (["warning", "To decide"] as const) : refundStatus(refund);
+  const [tone, label] = sellerRefundStatus(refund);
   useTitle(`Refund of ${refund.product.title}`);
   return (
     <main className="work studio" id="content">

@@ -9,8 +9,8 @@ import { StudioList } from "../../components/studio/studio-list.tsx";
 import { Time } from "../../components/time.tsx";
 import { curlOf } from "../../lib/curl.ts";
 import { formatMoney } from "../../lib/format.ts";
-import { refundStatus, timeLeft } from "../../lib/orders.ts";
-import { refundReason } from "../../lib/refund-reasons.ts";
+import { timeLeft } from "../../lib/orders.ts";
+import { refundReason, sellerRefundStatus } from "../../lib/refund-reasons.ts";
 import { useListKeys } from "../../lib/use-keys.ts";
 import { useNow } from "../../lib/use-now.ts";
 import { REFUND_STATUSES, refundsQuery } from "../../queries/selling.ts";
@@ -42,7 +42,7 @@ function RefundList() {
           value={search.status}
           options={[
             [undefined, "All"],
-            ...REFUND_STATUSES.map((status) => [status, sellerStatus({ status })[1]] as const),
+            ...REFUND_STATUSES.map((status) => [status, sellerRefundStatus({ status })[1]] as const),
           ]}
         />
       </div>
@@ -68,9 +68,6 @@ function RefundList() {
   );
 }
 
-const sellerStatus = (refund: Pick<Refund, "status">) =>
-  refund.status === "pending" ? (["warning", "To decide"] as const) : refundStatus(refund);
-
 const RefundTable = ({ refunds }: { refunds: Refund[] }) => (
   <table>
     <thead>
@@ -93,7 +90,7 @@ const RefundTable = ({ refunds }: { refunds: Refund[] }) => (
 
 function RefundRow({ refund }: { refund: Refund }) {
   const { id, product, amount, currency, decideBy, status, createdAt } = refund;
-  const [tone, label] = sellerStatus(refund);
+  const [tone, label] = sellerRefundStatus(refund);
   const now = useNow();
   return (
     <tr>

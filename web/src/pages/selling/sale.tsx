@@ -13,7 +13,8 @@ import { SaleUsage } from "../../components/studio/sale-usage.tsx";
 import { Time } from "../../components/time.tsx";
 import { curlOf } from "../../lib/curl.ts";
 import { formatMoney } from "../../lib/format.ts";
-import { orderStatus, refundStatus } from "../../lib/orders.ts";
+import { orderStatus } from "../../lib/orders.ts";
+import { sellerRefundStatus } from "../../lib/refund-reasons.ts";
 import { productPath } from "../../lib/slug.ts";
 import { editorPath } from "../../lib/studio-links.ts";
 import { useTitle } from "../../lib/use-title.ts";
@@ -41,10 +42,6 @@ export default function SalePage() {
           </h1>
           <StatusTag tone={tone}>{label}</StatusTag>
         </div>
-        <ShowAsCode
-          curl={curlOf("GET", `/sales/${orderId}`)}
-          sdk={`const sale = await stoa.sales.get("${orderId}");`}
-        />
       </div>
       <p className="soft">
         Bought by <span dir="auto">{buyer.name}</span>, version {product.version}
@@ -82,7 +79,7 @@ function Refunds({ sale: { orderId, refundDays } }: { sale: SaleDetail }) {
 }
 
 function RefundItem({ refund }: { refund: Refund }) {
-  const [tone, label] = refundStatus(refund);
+  const [tone, label] = sellerRefundStatus(refund);
   return (
     <li className="row wrap between">
       <span className="row wrap">
@@ -124,6 +121,10 @@ function SaleFacts({ sale }: { sale: SaleDetail }) {
           Its page
         </Link>
       </div>
+      <ShowAsCode
+        curl={curlOf("GET", `/sales/${orderId}`)}
+        sdk={`const sale = await stoa.sales.get("${orderId}");`}
+      />
     </aside>
   );
 }

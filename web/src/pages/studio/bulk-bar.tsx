@@ -1,7 +1,7 @@
 import type { ProductCard } from "@stoa/sdk";
 import { ConfirmDialog } from "../../components/dialog.tsx";
 import { formatCount } from "../../lib/format.ts";
-import { exportProducts } from "./export-menu.tsx";
+import { exportProducts } from "./export-button.tsx";
 import { PriceDialog } from "./price-dialog.tsx";
 import { type Bulk, changePrices, DELETE, PUBLISH, UNPUBLISH } from "./use-bulk.ts";
 

@@ -6,16 +6,13 @@ import { SkeletonRows } from "../../components/skeleton.tsx";
 import { formatCount, formatDate, formatMoney, formatPercent } from "../../lib/format.ts";
 import { LAST_DAYS, lastDaysQuery } from "../../queries/studio.ts";
 
-/** Of another area: its route may have further search parameters. */
-const ANALYTICS: string = "/studio/analytics";
-
 export function LastDays() {
   const { data, error, refetch } = useQuery(lastDaysQuery);
   return (
     <section className="beam thin studio-block" aria-label={`Last ${LAST_DAYS} days`}>
       <div className="row between">
         <h2 className="h3">Last {LAST_DAYS} days</h2>
-        <Link to={ANALYTICS} className="link sm">
+        <Link to="/studio/analytics" className="link sm">
           Analytics
         </Link>
       </div>

@@ -22,7 +22,7 @@ import {
   type ProductsSearch,
   productsRequest,
 } from "../../queries/studio.ts";
-import { ExportMenu } from "./export-menu.tsx";
+import { ExportButton } from "./export-button.tsx";
 import { ProductTable } from "./product-table.tsx";
 
 const ImportDialog = lazy(() => import("./import-dialog.tsx"));
@@ -55,7 +55,7 @@ export default function Products() {
       <div className="row between wrap">
         <h1 className="page-title">Products</h1>
         <div className="row wrap">
-          <ExportMenu />
+          <ExportButton />
           <button type="button" className="btn" onClick={() => openImport(null)}>
             <UploadIcon /> Import
           </button>
