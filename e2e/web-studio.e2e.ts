@@ -82,6 +82,9 @@ const pagesOf = ({ orderId, refundId, payoutId }: Shop): [path: string, text: st
   [`/studio/payouts/${payoutId}`, "Balance after"],
 ];
 
+/** Pages that come with all responses of their first view. */
+const COMPLETE = /^\/studio\/(runs|sales|sales\/\w+|refunds|reviews|discounts|payouts\/\w+)$/;
+
 for (const look of looks) {
   test(`the studio, ${look.width} pixels, ${look.scheme}: each page is sound`, async () => {
     const shop = await openShop();
@@ -92,6 +95,7 @@ for (const look of looks) {
         pages.slice(at, at + PARALLEL_PAGES).map(async ([path, text]) => {
           const watched = await openAt(context, market, path);
           await watched.page.getByText(text).first().waitFor({ state: "attached" });
+          if (COMPLETE.test(path)) assert.deepEqual(watched.calls, [], path);
           const name = path.replace(/(ord|refund|payout|rfn|po)_\w+/, "id");
           await mustBeSound(watched, `studio ${name}`);
           await watched.page.close();

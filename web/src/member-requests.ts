@@ -22,6 +22,20 @@ export const ORDERS_PER_PAGE = 20;
 export const RUNS_PER_PAGE = 25;
 export const EVENTS_SHOWN_FIRST = 50;
 
+export const BALANCES = ALL;
+export const STUDIO_LIST = { limit: 20 };
+/** What waits for a seller. */
+export const TASKS = {
+  refunds: { role: "seller", status: "pending", limit: 3 },
+  reviews: { status: "unanswered", limit: 1 },
+  rejected: { author: "me", status: "rejected", limit: 3 },
+  suspended: { author: "me", status: "suspended", limit: 3 },
+  runs: { sort: "failures", limit: 3 },
+} as const;
+export const OWN_PRODUCTS = { author: "me", sort: "updatedAt", order: "desc", ...STUDIO_LIST } as const;
+export const PRODUCT_NAMES = { author: "me", sort: "popularity", ...ALL } as const;
+export const refundsOfSale = (orderId = "") => ({ role: "seller", orderId, ...ALL }) as const;
+
 export const accountList = (page = 1) => ({ limit: 20, page });
 export const credentialList = (page = 1) => ({ limit: 50, page });
 export const wishlistPage = (page = 1) => credentialList(page);
@@ -105,6 +119,41 @@ const REQUESTS: Record<string, RequestsOf> = {
   "/checkout/:productId": ({ productId }) => [
     list("/purchases", ordersOfProduct(productId)),
     list("/payment-methods", PAYMENT_METHODS),
+  ],
+  // Without the payout account, for which the service asks the payment provider.
+  "/studio": () => [
+    list("/balance", BALANCES),
+    list("/refunds", TASKS.refunds),
+    list("/reviews", TASKS.reviews),
+    list("/products", TASKS.rejected),
+    list("/products", TASKS.suspended),
+    list("/products/runs", TASKS.runs),
+  ],
+  "/studio/products": (_, search) => unfiltered(search, [list("/products", OWN_PRODUCTS)]),
+  "/studio/runs": (_, search) => unfiltered(search, [list("/products/runs", STUDIO_LIST)]),
+  "/studio/sales": (_, search) =>
+    unfiltered(search, [list("/sales", STUDIO_LIST), list("/products", PRODUCT_NAMES)]),
+  "/studio/sales/:orderId": ({ orderId }) => [
+    `/sales/${orderId}`,
+    `/sales/${orderId}/runs`,
+    list("/refunds", refundsOfSale(orderId)),
+  ],
+  "/studio/refunds": (_, search) =>
+    unfiltered(search, [list("/refunds", { role: "seller", ...STUDIO_LIST })]),
+  "/studio/refunds/:refundId": ({ refundId }) => [`/refunds/${refundId}`],
+  "/studio/reviews": (_, search) =>
+    unfiltered(search, [list("/reviews", STUDIO_LIST), list("/products", PRODUCT_NAMES)]),
+  "/studio/discounts": (_, search) =>
+    unfiltered(search, [list("/discount-codes", STUDIO_LIST), list("/products", PRODUCT_NAMES)]),
+  "/studio/payouts": (_, search) =>
+    unfiltered(search, [
+      list("/balance", BALANCES),
+      list("/balance/maturities", STUDIO_LIST),
+      list("/payouts", STUDIO_LIST),
+    ]),
+  "/studio/payouts/:payoutId": ({ payoutId }, search) => [
+    `/payouts/${payoutId}`,
+    ...unfiltered(search, [list(`/payouts/${payoutId}/items`, STUDIO_LIST)]),
   ],
   "/runs/:executionId": ({ executionId }) => [`/ai/executions/${executionId}`],
 };

@@ -1,8 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
+import { refundsOfSale, STUDIO_LIST } from "../member-requests.ts";
 import { defined, oneOf, pageNumber, textOf } from "../routes/search-params.ts";
-
-const PER_PAGE = 20;
 
 export const SALE_STATUSES = ["completed", "partially_refunded", "refunded", "disputed"] as const;
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
@@ -48,7 +47,7 @@ export const salesRequest = ({ status, product, from, to, page }: SalesSearch) =
   });
 
 export const salesQuery = (search: SalesSearch) => {
-  const query = { ...salesRequest(search), limit: PER_PAGE };
+  const query = { ...salesRequest(search), ...STUDIO_LIST };
   return queryOptions({
     queryKey: ["sales", "list", query],
     queryFn: ({ signal }) => stoa.sales.list(query, { signal }).page(),
@@ -71,7 +70,7 @@ export const saleRunsQuery = (orderId: string) =>
 export const refundsOfSaleQuery = (orderId: string) =>
   queryOptions({
     queryKey: ["refunds", "of-sale", orderId],
-    queryFn: ({ signal }) => stoa.refunds.list({ role: "seller", orderId, limit: 100 }, { signal }).page(),
+    queryFn: ({ signal }) => stoa.refunds.list(refundsOfSale(orderId), { signal }).page(),
   });
 
 export const REFUND_STATUSES = [
@@ -97,7 +96,7 @@ export const refundsQuery = (search: RefundsSearch) =>
   queryOptions({
     queryKey: ["refunds", "list", search],
     queryFn: ({ signal }) =>
-      stoa.refunds.list({ ...search, role: "seller", limit: PER_PAGE }, { signal }).page(),
+      stoa.refunds.list({ ...search, role: "seller", ...STUDIO_LIST }, { signal }).page(),
     staleTime: 5_000,
   });
 
@@ -128,7 +127,7 @@ export const parseReviewsSearch = (given: Record<string, unknown>): ReviewsSearc
 };
 
 export const receivedReviewsQuery = ({ product, ...search }: ReviewsSearch) => {
-  const query = { ...search, ...(product !== undefined && { productId: product }), limit: PER_PAGE };
+  const query = { ...search, ...(product !== undefined && { productId: product }), ...STUDIO_LIST };
   return queryOptions({
     queryKey: ["reviews", "received", query],
     queryFn: ({ signal }) => stoa.reviews.listReceived(query, { signal }).page(),
@@ -140,7 +139,7 @@ export const discountCodesQuery = (page?: number) =>
   queryOptions({
     queryKey: ["discount-codes", "list", page],
     queryFn: ({ signal }) =>
-      stoa.discountCodes.list({ ...(page !== undefined && { page }), limit: PER_PAGE }, { signal }).page(),
+      stoa.discountCodes.list({ ...(page !== undefined && { page }), ...STUDIO_LIST }, { signal }).page(),
     staleTime: 5_000,
   });
 
@@ -165,7 +164,7 @@ export const payoutsQuery = (page?: number) =>
   queryOptions({
     queryKey: ["payouts", "list", page],
     queryFn: ({ signal }) =>
-      stoa.payouts.list({ ...(page !== undefined && { page }), limit: PER_PAGE }, { signal }).page(),
+      stoa.payouts.list({ ...(page !== undefined && { page }), ...STUDIO_LIST }, { signal }).page(),
     staleTime: 5_000,
   });
 
@@ -181,6 +180,6 @@ export const payoutItemsQuery = (payoutId: string, page?: number) =>
     queryKey: ["payouts", "items", payoutId, page],
     queryFn: ({ signal }) =>
       stoa.payouts
-        .items(payoutId, { ...(page !== undefined && { page }), limit: PER_PAGE }, { signal })
+        .items(payoutId, { ...(page !== undefined && { page }), ...STUDIO_LIST }, { signal })
         .page(),
   });

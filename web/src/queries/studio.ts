@@ -1,9 +1,9 @@
 import type { ProductDetail } from "@stoa/sdk";
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
+import { BALANCES, OWN_PRODUCTS, PRODUCT_NAMES, STUDIO_LIST, TASKS } from "../member-requests.ts";
 import { defined, oneOf, pageNumber, textOf } from "../routes/search-params.ts";
 
-const PER_PAGE = 20;
 /** The most that a page of the API has. */
 const MAX_LIMIT = 100;
 
@@ -41,14 +41,13 @@ export const parseProductsSearch = (given: Record<string, unknown>): ProductsSea
 /** What the list of the API is asked for. */
 export const productsRequest = ({ q, status, type, sort = "updatedAt", page }: ProductsSearch) =>
   defined({
-    author: "me",
+    ...OWN_PRODUCTS,
     search: q,
     status,
     type,
     sort,
     order: sort === "title" ? ("asc" as const) : ("desc" as const),
     page,
-    limit: PER_PAGE,
   });
 
 export const ownProductsQuery = (search: ProductsSearch) =>
@@ -61,8 +60,7 @@ export const ownProductsQuery = (search: ProductsSearch) =>
 /** For selects: the products that sell most first. */
 export const productNamesQuery = queryOptions({
   queryKey: ["studio", "product-names"],
-  queryFn: ({ signal }) =>
-    stoa.products.list({ author: "me", sort: "popularity", limit: MAX_LIMIT }, { signal }).page(),
+  queryFn: ({ signal }) => stoa.products.list(PRODUCT_NAMES, { signal }).page(),
 });
 
 /** The counted runs of the products of one page, by id. */
@@ -92,7 +90,7 @@ export const parseRunsSearch = (given: Record<string, unknown>): RunsSearch =>
 export const runCountsQuery = (search: RunsSearch) =>
   queryOptions({
     queryKey: ["studio", "runs", search],
-    queryFn: ({ signal }) => stoa.products.runCounts({ ...search, limit: PER_PAGE }, { signal }).page(),
+    queryFn: ({ signal }) => stoa.products.runCounts({ ...search, ...STUDIO_LIST }, { signal }).page(),
   });
 
 const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -117,7 +115,6 @@ export const lastDaysQuery = queryOptions({
     ),
 });
 
-const SHOWN_TASKS = 3;
 /** A product whose runs fail more often than this needs a look. */
 const FAILING_SHARE = 0.1;
 
@@ -125,14 +122,12 @@ const FAILING_SHARE = 0.1;
 export const tasksQuery = queryOptions({
   queryKey: ["studio", "tasks"],
   queryFn: async ({ signal }) => {
-    const own = (status: "rejected" | "suspended") =>
-      stoa.products.list({ author: "me", status, limit: SHOWN_TASKS }, { signal }).page();
     const [refunds, reviews, rejected, suspended, runs, account] = await Promise.all([
-      stoa.refunds.list({ role: "seller", status: "pending", limit: SHOWN_TASKS }, { signal }).page(),
-      stoa.reviews.listReceived({ status: "unanswered", limit: 1 }, { signal }).page(),
-      own("rejected"),
-      own("suspended"),
-      stoa.products.runCounts({ sort: "failures", limit: SHOWN_TASKS }, { signal }).page(),
+      stoa.refunds.list(TASKS.refunds, { signal }).page(),
+      stoa.reviews.listReceived(TASKS.reviews, { signal }).page(),
+      stoa.products.list(TASKS.rejected, { signal }).page(),
+      stoa.products.list(TASKS.suspended, { signal }).page(),
+      stoa.products.runCounts(TASKS.runs, { signal }).page(),
       stoa.payouts.account.get({ signal }),
     ]);
     const refused = [...rejected.data, ...suspended.data];
@@ -154,14 +149,14 @@ export const tasksQuery = queryOptions({
 
 export const balancesQuery = queryOptions({
   queryKey: ["studio", "balances"],
-  queryFn: ({ signal }) => stoa.balance.get({ limit: MAX_LIMIT }, { signal }).page(),
+  queryFn: ({ signal }) => stoa.balance.get(BALANCES, { signal }).page(),
   staleTime: 5_000,
 });
 
 export const maturitiesQuery = infiniteQueryOptions({
   queryKey: ["studio", "maturities"],
   queryFn: ({ pageParam, signal }) =>
-    stoa.balance.maturities({ page: pageParam, limit: PER_PAGE }, { signal }).page(),
+    stoa.balance.maturities({ page: pageParam, ...STUDIO_LIST }, { signal }).page(),
   initialPageParam: 1,
   getNextPageParam: (last, pages) => (last.hasMore ? pages.length + 1 : undefined),
 });
