@@ -158,11 +158,14 @@ test("guide analytics: its shell blocks give the described results", async () =>
   const { summary, timeline } = JSON.parse(after("Analytics")[0]!).data;
   assert.deepEqual([summary.grossRevenue, summary.platformFees, summary.netRevenue], [19.99, 2, 17.99]);
   assert.equal(timeline.length, 8);
+  const PROOF = "`/analytics/entries`: prove a sum";
+  const { data: entries, meta } = JSON.parse(after(PROOF)[0]!);
+  assert.deepEqual([entries.length, entries[0].amount, meta.sum], [1, 17.99, summary.netRevenue]);
   const [names, customer, ...others] = after("Download as CSV")[0]!.split("\r\n");
   assert.match(names!, /^id,name,currency,/);
   assert.match(customer!, /^usr_[^,]*,[^,]*,USD,1,19\.99,/);
   assert.deepEqual(others, []);
-  assert.deepEqual(headings, ["Analytics", "Download as CSV"], "a shell block without an assertion");
+  assert.deepEqual(headings, ["Analytics", PROOF, "Download as CSV"], "a shell block without an assertion");
 });
 
 test("guide selling: its shell blocks give the described results", async () => {
