@@ -3,6 +3,7 @@ import "./styles/tokens.css";
 import "./styles/mantine.css";
 import "./styles/base.css";
 import "./styles/forms.css";
+import "./lib/insecure-origin.ts";
 import { MantineProvider } from "@mantine/core";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";

@@ -12,15 +12,19 @@ export function useCopy(text: string): { isCopied: boolean; copy: () => Promise<
     const timer = setTimeout(() => setCopied(false), COPIED_MS);
     return () => clearTimeout(timer);
   }, [isCopied]);
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      setCopied(true);
-    } catch (error) {
-      showError("The text was not copied", error);
-    }
-  };
+  const copy = async () => setCopied(await copyText(text));
   return { isCopied, copy };
+}
+
+/** Reports a failure itself: the browser may forbid it, and origins that are not secure have no clipboard. */
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch (error) {
+    showError("The text was not copied", error);
+    return false;
+  }
 }
 
 interface CopyButtonProps {

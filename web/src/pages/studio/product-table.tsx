@@ -2,6 +2,7 @@ import type { ProductCard, ProductRunCounts } from "@stoa/sdk";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
+import { copyText } from "../../components/copy-button.tsx";
 import { Cover } from "../../components/cover.tsx";
 import { AlertIcon, StarIcon } from "../../components/icons.tsx";
 import { RowMenu } from "../../components/row-menu.tsx";
@@ -182,7 +183,7 @@ function ProductMenu({ product, onDelete }: { product: ProductCard; onDelete: ()
         {
           label: "Copy its link",
           isDisabled: product.status !== "published",
-          onSelect: () => void navigator.clipboard.writeText(`${location.origin}/p/${productPath(product)}`),
+          onSelect: () => void copyText(`${location.origin}/p/${productPath(product)}`),
         },
         { label: "Delete", isDestructive: true, onSelect: onDelete },
       ]}
