@@ -1,4 +1,4 @@
-import "@fontsource-variable/inter/opsz.css";
+import "./styles/fonts.css";
 import "./styles/tokens.css";
 import "./styles/mantine.css";
 import "./styles/base.css";

@@ -60,7 +60,7 @@ export const theme = createTheme({
   primaryColor: "accent",
   primaryShade: { light: 7, dark: 5 },
   black: "#17161b",
-  fontFamily: '"Inter Variable", system-ui, sans-serif',
+  fontFamily: '"Inter Variable", "Inter Fallback", system-ui, sans-serif',
   fontFamilyMonospace: "var(--mono)",
   fontSizes: { xs: "0.75rem", sm: "0.8125rem", md: "0.875rem", lg: "1rem", xl: "1.125rem" },
   lineHeights: { xs: "1rem", sm: "1.25rem", md: "1.25rem", lg: "1.625rem", xl: "1.75rem" },

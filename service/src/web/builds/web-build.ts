@@ -83,7 +83,9 @@ export class WebBuild {
       script: entry.file,
       modules: others.map(({ file }) => file),
       styles: [entry, ...others].flatMap(({ css = [] }) => css),
-      font: entry.assets?.find((name) => name.includes("latin-opsz-normal")),
+      font: [entry, ...others]
+        .flatMap(({ assets = [] }) => assets)
+        .find((name) => name.includes("latin-opsz-normal")),
     };
   }
 

@@ -146,8 +146,7 @@ const missingBuild = ({ hasFailed }: MissingBuild): Html =>
     : html`<p class="strip warning" role="status">The web client is being built. This page reloads by itself.</p>`;
 
 /**
- * Styles first. On a slow line, a page that has its content shows it before the scripts come; any other page needs them before the font,
- * whose place the system's font holds.
+ * On a slow line, a page that has its content shows it, in its font, before the scripts come. Any other page needs the scripts first.
  */
 const loading = ({ script, modules, styles, font }: PageFiles, nonce: string, hasContent: boolean): Html => {
   const later = hasContent && html` fetchpriority="low"`;
@@ -155,7 +154,7 @@ const loading = ({ script, modules, styles, font }: PageFiles, nonce: string, ha
     (name) => html`<link rel="modulepreload" href="/client/${name}"${later}>\n`,
   )}${
     font !== undefined &&
-    html`<link rel="preload" as="font" type="font/woff2" href="/client/${font}" fetchpriority="low" crossorigin>\n`
+    html`<link rel="preload" as="font" type="font/woff2" href="/client/${font}"${!hasContent && html` fetchpriority="low"`} crossorigin>\n`
   }<script type="module" src="/client/${script}" nonce="${nonce}"${later}></script>`;
 };
 
