@@ -10,6 +10,7 @@ import {
   createWorkflow,
   definitionOf,
   echoStep,
+  executeWorkflow,
   startExecution,
   startWorker,
   transformStep,
@@ -18,7 +19,7 @@ import {
 import type { Browser, Page } from "playwright-core";
 import { openBrowser, sees } from "./browser.ts";
 import { openAt, openMember } from "./members.ts";
-import { buildWebClient, mustBeSound, type WebPage } from "./web.ts";
+import { buildWebClient, mustBeSound } from "./web.ts";
 
 let provider: ProviderServer;
 let market: Market;
@@ -178,6 +179,31 @@ suite("workflow editor", () => {
     await sees(page, "4 steps");
     await page.locator(".cm-content", { hasText: '"maxConcurrency": 50' }).waitFor();
     await mustBeSound(watched, "workflow-split");
+    await context.close();
+  });
+
+  test("a step alone: values of the last run, pinned outputs, and a step that was renamed", async () => {
+    const { context, session } = await openMember(market, browser, { look: { width: 1400 } });
+    const id = await createWorkflow(session, { ...LONGER, steps: LONGER.steps.slice(0, 3) });
+    await executeWorkflow(session, id, { input: { topic: "rain" } });
+    const watched = await openEditor(context, id, "?step=drafts");
+    const { page } = watched;
+    await sees(page, '["[sandbox] On rain","two"]');
+    await sees(page, '"[sandbox] On rain0"');
+    await page.getByLabel("Name", { exact: true }).fill("texts");
+    await page.keyboard.press("Enter");
+    await nodeOf(page, "texts").waitFor();
+    await page.getByRole("button", { name: "Run step" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("parts").fill('["a", "b"]');
+    await mustBeSound(watched, "workflow-run-step");
+    await dialog.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByLabel("Last run of texts").getByText('"a0"').waitFor();
+    await becomes(
+      () => stepsOf(session, id),
+      (steps) => steps[2]?.id === "texts",
+    );
+    assert.equal(JSON.parse(await contentOf(session, id)).result, "steps.texts.output");
     await context.close();
   });
 

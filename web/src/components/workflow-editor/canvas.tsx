@@ -113,7 +113,6 @@ function CanvasArea() {
     addStep(type, { position: { x: snap(x - NODE.width / 2), y: snap(y - NODE.height / 2) } });
   };
   return (
-    // biome-ignore lint/a11y/noNoninteractiveElementInteractions: the keys belong to the steps inside
     <section
       className={connecting === null ? "workflow-canvas" : "workflow-canvas is-connecting"}
       aria-label="Canvas"

@@ -36,7 +36,7 @@ interface EditorBarProps {
 
 export function EditorBar({ editor, view, isNarrow, onPublished }: EditorBarProps) {
   const { product, document, problems, saver } = editor;
-  const [dialog, setDialog] = useState<"test" | "publish" | "versions" | null>(null);
+  const [dialog, setDialog] = useState<"publish" | "versions" | null>(null);
   const close = () => setDialog(null);
   const state = useSaveState(saver);
   const isOnSale = product.status === "published";
@@ -92,7 +92,7 @@ export function EditorBar({ editor, view, isNarrow, onPublished }: EditorBarProp
           sdk={`await stoa.products.update("${product.id}", ${literalOf(change)});`}
         />
       </span>
-      <button type="button" className="btn" onClick={() => setDialog("test")}>
+      <button type="button" className="btn" onClick={() => editor.openTest(null)}>
         <PlayIcon /> Test run
       </button>
       <button
@@ -104,7 +104,12 @@ export function EditorBar({ editor, view, isNarrow, onPublished }: EditorBarProp
         Publish
       </button>
       <Part>
-        {dialog === "test" && <TestDialog onClose={close} />}
+        {editor.test && (
+          <TestDialog
+            {...(editor.test.stepId !== null && { stepId: editor.test.stepId })}
+            onClose={editor.closeTest}
+          />
+        )}
         {dialog === "publish" && <PublishDialog saver={saver} onClose={close} onPublished={onPublished} />}
         {dialog === "versions" && <VersionsDialog onClose={close} />}
       </Part>

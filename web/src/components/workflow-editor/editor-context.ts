@@ -39,6 +39,8 @@ export interface WorkflowEditor {
   addStep: (type: string, at?: { position?: { x: number; y: number }; between?: [string, string] }) => string;
   run: ShownRun | null;
   showRun: (executionId: string) => void;
+  /** Asks for what a run needs; with a step, of this one. */
+  openTest: (stepId: string | null) => void;
   /** Of the selected step, by field as problems name it. */
   values: ReadonlyMap<string, EditedValue>;
 }

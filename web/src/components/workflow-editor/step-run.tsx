@@ -1,4 +1,3 @@
-import { lazy, useState } from "react";
 import { stoa } from "../../api.ts";
 import { formatTime } from "../../lib/format.ts";
 import { showError } from "../../lib/toasts.ts";
@@ -6,25 +5,15 @@ import { useAction } from "../../lib/use-action.ts";
 import type { EditedStep } from "../../lib/workflow-document.ts";
 import { PlayIcon } from "../icons.tsx";
 import { JsonText } from "../json-text.tsx";
-import { Part } from "../part.tsx";
 import { LOOK_WORDS } from "../running/step-state.ts";
 import { useEditor } from "./editor-context.ts";
 
-const TestDialog = lazy(() => import("./test-dialog.tsx"));
-
 export function StepRun({ step }: { step: EditedStep }) {
-  const [isOpen, open] = useState(false);
+  const { openTest } = useEditor();
   return (
-    <>
-      <button type="button" className="btn s" onClick={() => open(true)}>
-        <PlayIcon /> Run step
-      </button>
-      {isOpen && (
-        <Part>
-          <TestDialog stepId={step.id} onClose={() => open(false)} />
-        </Part>
-      )}
-    </>
+    <button type="button" className="btn s" onClick={() => openTest(step.id)}>
+      <PlayIcon /> Run step
+    </button>
   );
 }
 

@@ -28,6 +28,9 @@ const CHECK_AFTER_MS = 250;
 
 export interface OpenEditor extends WorkflowEditor {
   saver: WorkflowSaver;
+  /** The open dialog of a test run; `stepId` null: of the whole. */
+  test: { stepId: string | null } | null;
+  closeTest: () => void;
   undo: () => void;
   redo: () => void;
   canUndo: boolean;
@@ -84,7 +87,12 @@ export function useWorkflowEditor(): OpenEditor {
     },
     [execute, select],
   );
+  // Here, so that a form that is shown anew does not close it.
+  const [test, setTest] = useState<OpenEditor["test"]>(null);
   return {
+    test,
+    openTest: useCallback((stepId: string | null) => setTest({ stepId }), []),
+    closeTest: useCallback(() => setTest(null), []),
     ...{ product: data.product, document, definition, isReadable, steps, problems, selection, select },
     ...{ execute, addStep, run, showRun, values, saver, isChecked },
     undo: useCallback(() => change(undo), [change]),
