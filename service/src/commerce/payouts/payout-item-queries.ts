@@ -52,6 +52,31 @@ export async function listItemRows(
   return { items: rows.map(({ all: _, ...row }) => toBigintAmounts(row)), total: rows[0]?.all ?? 0 };
 }
 
+/** An entry and its place in the order of a statement. */
+export interface StatementRow extends ItemRow {
+  place: { at: string; number: string; position: number };
+}
+
+/** The entries after that place, at most `limit`. Each call reads the whole history of the seller, so that batches are large. */
+export async function listItemsAfter(
+  db: Queries,
+  scope: StatementScope,
+  after: StatementRow["place"] | null,
+  limit: number,
+): Promise<StatementRow[]> {
+  const rest = after
+    ? sql`where (i.at, i.number, i.position) > (${after.at}::timestamptz, ${after.number}::bigint, ${after.position}::int)`
+    : sql``;
+  // As text: a Date has no microseconds.
+  const { rows } = await sql<Omit<StatementRow, "amountMinor"> & { amountMinor: number }>`
+    select i.kind, i.account, i.amount_minor as "amountMinor", i.order_id as "orderId",
+           o.product_id as "productId", o.product_title as "productTitle", i.occurred_at as "occurredAt", i.at,
+           jsonb_build_object('at', i.at::text, 'number', i.number::text, 'position', i.position) as place
+      from (${itemsOf(scope)}) i left join orders o on o.id = i.order_id ${rest}
+     order by i.at, i.number, i.position limit ${limit}`.execute(db);
+  return rows.map((row) => toBigintAmounts(row));
+}
+
 export interface StatementSums {
   openingMinor: bigint;
   addedMinor: bigint;

@@ -54,13 +54,15 @@ export async function listRunCounts(
              (count(distinct user_id))::int as buyers,
              (count(*) filter (where recent))::int as "last30Days",
              (count(*) filter (where recent and status = 'failed'))::int as "failed30Days"
-        from runs group by product_id)
+        from runs group by product_id),
+    failures as (
+      select product_id, jsonb_agg(jsonb_build_object('code', code, 'runs', runs) order by runs desc, code) as codes
+        from (select product_id, code, count(*) as runs from runs where recent and status = 'failed'
+               group by product_id, code) f
+       group by product_id)
     select c.*, p.title, p.type, (count(*) over ())::int as "all",
-           coalesce((select jsonb_agg(jsonb_build_object('code', code, 'runs', runs) order by runs desc, code)
-                       from (select code, count(*) as runs from runs r
-                              where r.product_id = c.product_id and recent and status = 'failed'
-                              group by code) f), '[]') as "failures30Days"
-      from counted c join products p on p.id = c.product_id
+           coalesce(f.codes, '[]') as "failures30Days"
+      from counted c join products p on p.id = c.product_id left join failures f on f.product_id = c.product_id
      order by ${first} c.product_id desc limit ${paging.limit} offset ${offsetOf(paging)}`.execute(db);
   return { items: rows.map(({ all: _, ...row }) => row), total: rows[0]?.all ?? 0 };
 }
