@@ -128,7 +128,7 @@ function Figure({ service: { value, unit } }: { service: Service }) {
 
 /** The note of its worst check; that of its first one where all is well. */
 function detailOf({ checks: names, state }: Service, checks: Check[]): string {
-  const own = checks.filter(({ check }) => names.includes(check));
+  const own = names.flatMap((name) => checks.find(({ check }) => check === name) ?? []);
   return (own.find((check) => check.state === state) ?? own[0])?.note ?? "";
 }
 

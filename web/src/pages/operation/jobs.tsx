@@ -207,7 +207,7 @@ const QueueTable = ({ queues }: { queues: Queue[] }) => (
             <td className="mono name">{name}</td>
             <td className="r">
               {formatCount(waiting)}
-              <span className="phone"> waiting</span>
+              <span className="phone"> waiting{failed > 0 && `, ${formatCount(failed)} failed`}</span>
             </td>
             <td className="r desk-cell">{formatCount(running)}</td>
             <td className={failed > 0 ? "r bad m desk-cell" : "r desk-cell"}>{formatCount(failed)}</td>

@@ -64,7 +64,8 @@ function Report({
           {ok ? "No problems" : `${formatCount(problemCount)} problems`}
         </StatusTag>
         <span className="soft sm">
-          {formatCount(entries)} entries of {formatCount(transactions)} transactions, <Time iso={endedAt} />
+          {formatCount(entries)} entries in {formatCount(transactions)}{" "}
+          {transactions === 1 ? "transaction" : "transactions"}, <Time iso={endedAt} />
         </span>
       </p>
       {problems.length > 0 && (
