@@ -86,8 +86,8 @@ const groups: Record<string, Record<string, string[]>> = {
     discovery: ["pages"],
   },
   backoffice: {
-    "account-closing": [],
     admin: [],
+    "account-closing": ["admin"],
     backup: [],
     demo: ["account-closing"],
     operation: ["admin", "backup", "operator"],

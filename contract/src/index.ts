@@ -5,6 +5,7 @@ import * as oauth from "./accounts/oauth.ts";
 import * as requestLogs from "./accounts/request-logs.ts";
 import * as signIn from "./accounts/sign-in.ts";
 import * as twoFactor from "./accounts/two-factor.ts";
+import * as accountView from "./backoffice/account-view.ts";
 import * as admin from "./backoffice/admin.ts";
 import * as adminStats from "./backoffice/admin-stats.ts";
 import * as backups from "./backoffice/backups.ts";
@@ -13,6 +14,7 @@ import * as catalogue from "./catalog/catalog.ts";
 import * as files from "./catalog/files.ts";
 import * as transfer from "./catalog/import-export.ts";
 import * as moderation from "./catalog/moderation.ts";
+import * as productChecks from "./catalog/product-checks.ts";
 import * as products from "./catalog/products.ts";
 import * as reviews from "./catalog/reviews.ts";
 import * as sellers from "./catalog/sellers.ts";
@@ -23,6 +25,7 @@ import * as analyticsCustomers from "./commerce/analytics-customers.ts";
 import * as analyticsEntries from "./commerce/analytics-entries.ts";
 import * as analyticsFunnel from "./commerce/analytics-funnel.ts";
 import * as discounts from "./commerce/discounts.ts";
+import * as disputes from "./commerce/disputes.ts";
 import * as paymentMethods from "./commerce/payment-methods.ts";
 import * as payouts from "./commerce/payouts.ts";
 import * as plans from "./commerce/plans.ts";
@@ -352,6 +355,7 @@ export const api = {
     },
     products: {
       list: moderation.list,
+      checks: productChecks.get,
       approve: moderation.approve,
       reject: moderation.reject,
       suspend: moderation.suspend,
@@ -361,6 +365,9 @@ export const api = {
     },
     refunds: {
       list: refunds.listAllRefunds,
+    },
+    disputes: {
+      list: disputes.all,
     },
     orders: {
       refund: refunds.refundOrder,
@@ -383,6 +390,10 @@ export const api = {
     },
     stats: {
       get: adminStats.stats,
+    },
+    view: {
+      start: accountView.start,
+      end: accountView.end,
     },
     reviews: {
       list: reviews.moderated,
@@ -409,7 +420,14 @@ const listEndpoints = (tree: EndpointTree): Endpoint[] =>
 
 export const endpoints: Endpoint[] = listEndpoints(api);
 
-export type { Account, CloseAccount, Session, SignInProviders, UpdateAccount } from "./accounts/account.ts";
+export type {
+  Account,
+  AccountView,
+  CloseAccount,
+  Session,
+  SignInProviders,
+  UpdateAccount,
+} from "./accounts/account.ts";
 export { identityProviders } from "./accounts/account.ts";
 export { Address } from "./accounts/address.ts";
 export { isCountry } from "./accounts/countries.ts";
@@ -454,6 +472,7 @@ export {
   type VerifyToken,
   type VerifyTwoFactor,
 } from "./accounts/sign-in.ts";
+export { ACCOUNT_VIEW_MINUTES, type StartAccountView } from "./backoffice/account-view.ts";
 export type {
   AdminOAuthClient,
   AdminUser,
@@ -501,6 +520,7 @@ export {
   suspensionReasons,
 } from "./catalog/lifecycle.ts";
 export type { ModeratedProduct, ReportProduct, SuspendProduct } from "./catalog/moderation.ts";
+export type { ProductChecks } from "./catalog/product-checks.ts";
 export {
   type CreateProduct,
   MAX_SAMPLE_CHARACTERS,
@@ -530,6 +550,7 @@ export type { CustomerAnalytics } from "./commerce/analytics-customers.ts";
 export type { AnalyticsEntry, LedgerFigure } from "./commerce/analytics-entries.ts";
 export type { AnalyticsFunnel } from "./commerce/analytics-funnel.ts";
 export type { CreateDiscountCode, DiscountCode, UpdateDiscountCode } from "./commerce/discounts.ts";
+export type { AdminDispute } from "./commerce/disputes.ts";
 export type { PaymentMethod } from "./commerce/payment-methods.ts";
 export type {
   AdminPayout,

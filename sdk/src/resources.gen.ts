@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AddPaymentMethod, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Backup, BackupDownloadLink, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, Configuration, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateRestore, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DatabaseReport, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, Health, HideReview, ImportResult, Job, LedgerVerification, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductDetail, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, Queue, QueuedEmail, QuotaUsage, QuotePurchase, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, Restore, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, StartRestore, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AccountView, AddPaymentMethod, AdminDispute, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Backup, BackupDownloadLink, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, Configuration, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateRestore, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DatabaseReport, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, Health, HideReview, ImportResult, Job, LedgerVerification, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductChecks, ProductDetail, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, Queue, QueuedEmail, QuotaUsage, QuotePurchase, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, Restore, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, StartAccountView, StartRestore, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -2875,6 +2875,17 @@ export class AdminProductsResource extends Resource {
   }
 
   /**
+   * Check a product: warnings, duplicates and the released version
+   *
+   * Duplicates are searched among at most 120 products, so that the cost does not grow with the catalog. A copy with another title and a changed text can be missed.
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  checks(productId: string, options?: RequestOptions): Call<ProductChecks> {
+    return this.client.call("GET", `/admin/products/${pathPart(productId)}/checks`, {}, options);
+  }
+
+  /**
    * Approve a product that waits for review
    *
    * Send If-Match with the ETag of the product that you read: if it has changed since, it is not approved (412). The seller gets an email.
@@ -2957,6 +2968,29 @@ export class AdminRefundsResource extends Resource {
    */
   list(query?: AdminRefundsListQuery, options?: RequestOptions): List<AdminRefund> {
     return this.client.list("/admin/refunds", { query }, options);
+  }
+}
+
+export interface AdminDisputesListQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+  status?: undefined | Open<"inquiry" | "inquiry_closed" | "open" | "won" | "lost" | "all">;
+  /** The id of an order */
+  orderId?: undefined | string;
+}
+
+export class AdminDisputesResource extends Resource {
+  /**
+   * List the disputes of all orders, newest first
+   *
+   * Answer a dispute in the dashboard of the payment provider; its decision arrives here by itself. Totals are exact up to 10,000, above that a lower bound.
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  list(query?: AdminDisputesListQuery, options?: RequestOptions): List<AdminDispute> {
+    return this.client.list("/admin/disputes", { query }, options);
   }
 }
 
@@ -3160,6 +3194,32 @@ export class AdminStatsResource extends Resource {
   }
 }
 
+export class AdminViewResource extends Resource {
+  /**
+   * View the marketplace as another account, read-only
+   *
+   * For 30 minutes, your session reads what this account reads, and every change is refused. Secrets and private texts stay hidden: keys, sessions, second factor, payment methods, webhooks, request logs, runs, contents and files. The audit log has an entry, and the owner gets a notification. Until you end the view, your session can change nothing, also after these minutes.
+   *
+   * Needs an administrator's session with two-factor authentication.
+   */
+  start(body: StartAccountView, options?: RequestOptions): Call<AccountView> {
+    return this.client.call("PUT", "/admin/view", { body }, options);
+  }
+
+  /**
+   * End the view of another account
+   *
+   * Your session acts as yourself again.
+   *
+   * Needs a session; API keys and OAuth tokens are refused.
+   */
+  end(options?: RequestOptions): Call<{
+    ended: true;
+  }> {
+    return this.client.call("DELETE", "/admin/view", {}, options);
+  }
+}
+
 export interface AdminReviewsListQuery {
   /** Page number, from 1 */
   page?: undefined | number;
@@ -3260,11 +3320,13 @@ export class AdminResource extends Resource {
   readonly backups: AdminBackupsResource = new AdminBackupsResource(this.client);
   readonly products: AdminProductsResource = new AdminProductsResource(this.client);
   readonly refunds: AdminRefundsResource = new AdminRefundsResource(this.client);
+  readonly disputes: AdminDisputesResource = new AdminDisputesResource(this.client);
   readonly orders: AdminOrdersResource = new AdminOrdersResource(this.client);
   readonly users: AdminUsersResource = new AdminUsersResource(this.client);
   readonly audit: AdminAuditResource = new AdminAuditResource(this.client);
   readonly oauthClients: AdminOauthClientsResource = new AdminOauthClientsResource(this.client);
   readonly stats: AdminStatsResource = new AdminStatsResource(this.client);
+  readonly view: AdminViewResource = new AdminViewResource(this.client);
   readonly reviews: AdminReviewsResource = new AdminReviewsResource(this.client);
   readonly payouts: AdminPayoutsResource = new AdminPayoutsResource(this.client);
   readonly webhooks: AdminWebhooksResource = new AdminWebhooksResource(this.client);

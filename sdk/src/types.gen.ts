@@ -2432,7 +2432,7 @@ export interface LoggedRequest {
 
 export interface Notification {
   id: string;
-  kind: Open<"sale.completed" | "sale.refund_requested" | "sale.refund_canceled" | "sale.refunded" | "sale.refund_failed" | "sale.disputed" | "sale.dispute_won" | "sale.dispute_lost" | "review.created" | "product.approved" | "product.rejected" | "product.suspended" | "product.reinstated" | "payout.completed" | "payout.failed" | "payout.returned" | "purchase.refunded" | "purchase.refund_rejected" | "purchase.refund_failed" | "purchase.refund_returned" | "purchase.disputed" | "purchase.dispute_closed" | "review.replied" | "product.version_released" | "plan.changed" | "plan.payment_failed" | "plan.confirmation_required" | "plan.disputed" | "execution.waiting" | "execution.completed" | "execution.failed" | "webhook.failing" | "webhook.disabled" | "webhook.deliveries_failed" | "webhook.changed" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "api_key.expiring" | "oauth_client.changed" | "oauth_grant.created" | "password.changed" | "two_factor.changed" | "identity.linked" | "identity.unlinked" | "payout_account.changed" | "session.created">;
+  kind: Open<"sale.completed" | "sale.refund_requested" | "sale.refund_canceled" | "sale.refunded" | "sale.refund_failed" | "sale.disputed" | "sale.dispute_won" | "sale.dispute_lost" | "review.created" | "product.approved" | "product.rejected" | "product.suspended" | "product.reinstated" | "payout.completed" | "payout.failed" | "payout.returned" | "purchase.refunded" | "purchase.refund_rejected" | "purchase.refund_failed" | "purchase.refund_returned" | "purchase.disputed" | "purchase.dispute_closed" | "review.replied" | "product.version_released" | "plan.changed" | "plan.payment_failed" | "plan.confirmation_required" | "plan.disputed" | "execution.waiting" | "execution.completed" | "execution.failed" | "webhook.failing" | "webhook.disabled" | "webhook.deliveries_failed" | "webhook.changed" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "api_key.expiring" | "oauth_client.changed" | "oauth_grant.created" | "password.changed" | "two_factor.changed" | "identity.linked" | "identity.unlinked" | "payout_account.changed" | "session.created" | "account.viewed">;
   /** One line, such as “Ada bought Poet for $10.99” */
   title: string;
   /** A second sentence, such as the reason or the next step */
@@ -2485,6 +2485,21 @@ export interface Account {
   country: string | null;
   /** ISO 8601, UTC, milliseconds */
   createdAt: string;
+  /** Set while an administrator's session views this account; null for everybody else */
+  view: AccountView | null;
+}
+
+/** An administrator's read-only view of another account. */
+export interface AccountView {
+  /** The account that is viewed */
+  user: {
+    id: string;
+    name: string;
+  };
+  /** ISO 8601, UTC, milliseconds */
+  expiresAt: string;
+  /** Your session reads as yourself again, and can change something once you end the view */
+  isOver: boolean;
 }
 
 export interface UpdateAccount {
@@ -2597,6 +2612,7 @@ export interface NotificationPreferences {
     "identity.unlinked": NotificationPreference;
     "payout_account.changed": NotificationPreference;
     "session.created": NotificationPreference;
+    "account.viewed": NotificationPreference;
   };
 }
 
@@ -2656,6 +2672,7 @@ export interface UpdateNotificationPreferences {
     "identity.unlinked"?: NotificationPreferenceChange;
     "payout_account.changed"?: NotificationPreferenceChange;
     "session.created"?: NotificationPreferenceChange;
+    "account.viewed"?: NotificationPreferenceChange;
   };
 }
 
@@ -3262,6 +3279,40 @@ export interface ModeratedProduct {
   firstPublishedAt: string | null;
 }
 
+/** What the service knows about a product that waits for review. */
+export interface ProductChecks {
+  /** Of the present content, as the seller got them */
+  warnings: ProductWarning[];
+  /** The version that buyers get now, as it was when it was made; null: never published */
+  approved: {
+    version: string;
+    title: string;
+    description: string;
+    content: string;
+    contentFormat: Open<"text" | "messages">;
+    /** ISO 8601, UTC, milliseconds */
+    createdAt: string;
+  } | null;
+  /** The five that are most alike in title or text, the closest first */
+  duplicates: ({
+    id: string;
+    title: string;
+    /** New values may be added */
+    status: Open<"draft" | "pending_review" | "published" | "rejected" | "unpublished" | "suspended" | "deleted">;
+    seller: {
+      id: string;
+      name: string;
+    };
+    isSameSeller: boolean;
+    /** Of the letters, three at a time */
+    titleSimilarity: number;
+    /** Of the words, three at a time; 1: the same text */
+    textSimilarity: number;
+  })[];
+  /** Number of compared products: those with the same text or title, the newest of the seller, and published ones that share words of the title */
+  compared: number;
+}
+
 export interface RejectProduct {
   /** Sent to the seller: what to change */
   reason: string;
@@ -3328,6 +3379,46 @@ export interface AdminRefund {
     id: string;
     name: string;
   };
+}
+
+/** A dispute about an order, as the payment provider reports it. */
+export interface AdminDispute {
+  /** The payment provider's id */
+  id: string;
+  orderId: string;
+  /** inquiry: a question of the bank, which holds no money. open: the amount is held */
+  status: Open<"inquiry" | "inquiry_closed" | "open" | "won" | "lost">;
+  /** What the buyer's bank asks for */
+  amount: number;
+  /** What of it is held back now */
+  heldAmount: number;
+  /** What the bank took in the end; null unless the dispute is lost */
+  lostAmount: number | null;
+  /** What of that was refunded before: the marketplace's loss */
+  excessAmount: number;
+  /** The provider's fee, which the seller bears unless the dispute is won */
+  feeAmount: number;
+  /** ISO 4217 */
+  currency: string;
+  /** In the provider's words */
+  reason: string;
+  product: {
+    id: string;
+    title: string;
+  };
+  buyer: {
+    id: string;
+    name: string;
+  };
+  seller: {
+    id: string;
+    name: string;
+  };
+  /** Until when the bank takes evidence; null: not known */
+  answerBy: string | null;
+  /** ISO 8601, UTC, milliseconds */
+  openedAt: string;
+  closedAt: string | null;
 }
 
 export interface RefundOrder {
@@ -3671,6 +3762,13 @@ export interface Stats {
     /** USD, where prices are known */
     cost: number;
   })[];
+}
+
+export interface StartAccountView {
+  /** The account to view, which is no administrator's */
+  userId: string;
+  /** Stored in the audit log; the owner does not see it */
+  reason: string;
 }
 
 export interface ModeratedReview {

@@ -13,7 +13,7 @@ import { addSignInPages } from "./accounts/pages/routes.ts";
 import { FLUSH_INTERVAL_MS, flushRequestLog } from "./accounts/request-logs/request-log.ts";
 import { requestLogRoutes } from "./accounts/request-logs/routes.ts";
 import { sessionRoutes } from "./accounts/sessions/routes.ts";
-import { authenticateSession } from "./accounts/sessions/sessions.ts";
+import { authenticateApiSession } from "./accounts/sessions/sessions.ts";
 import { reportFailure } from "./accounts/sign-in/failures.ts";
 import { signInRoutes } from "./accounts/sign-in/routes.ts";
 import { addSocialSignInRoutes } from "./accounts/sign-in/social-routes.ts";
@@ -43,6 +43,7 @@ import { paymentRoutes } from "./commerce/charges/routes.ts";
 import { addPurchasePages } from "./commerce/checkout/pages.ts";
 import { purchaseRoutes } from "./commerce/checkout/routes.ts";
 import { discountRoutes } from "./commerce/discounts/routes.ts";
+import { disputeRoutes } from "./commerce/disputes/routes.ts";
 import { findLastVerification } from "./commerce/ledger/nightly-verification.ts";
 import { payoutRoutes } from "./commerce/payouts/routes.ts";
 import { allowanceOf } from "./commerce/plans/allowance.ts";
@@ -50,7 +51,7 @@ import { addPlanPages } from "./commerce/plans/pages.ts";
 import { planRoutes } from "./commerce/plans/routes.ts";
 import { referralRoutes } from "./commerce/referrals/routes.ts";
 import type { Config } from "./core/config/config.ts";
-import type { Context } from "./core/context.ts";
+import { type Context, responsibleCallerOf } from "./core/context.ts";
 import { networkOf } from "./core/network.ts";
 import { findOldestUnprocessedEvent } from "./events/feed/feed-queries.ts";
 import { eventRoutes } from "./events/feed/routes.ts";
@@ -106,6 +107,7 @@ export const routes = [
   ...notificationRoutes,
   ...purchaseRoutes,
   ...paymentRoutes,
+  ...disputeRoutes,
   ...discountRoutes,
   ...referralRoutes,
   ...payoutRoutes,
@@ -231,7 +233,7 @@ function buildHttpServer(
     metrics,
     identify: {
       key: (value) => authenticateApiKey(ctx, value),
-      session: (token) => authenticateSession(ctx, token),
+      session: (token) => authenticateApiSession(ctx, token),
       token: (value) => authenticateAccessToken(ctx, value, "/v1"),
       guest: (cookie) => ctx.guests.identify(cookie),
     },
@@ -282,7 +284,7 @@ const rateLimitsOf = (ctx: Context): RateLimits =>
   createRateLimits({
     counters: ctx.counters,
     now: ctx.now,
-    allowanceOf: (caller, ip) => allowanceOf(ctx.config.planConfig, caller, ip),
+    allowanceOf: (caller, ip) => allowanceOf(ctx.config.planConfig, responsibleCallerOf(caller), ip),
     failedCredentials: ctx.config.planConfig.failedCredentials,
     onBlocked: (entrance, ip) => auditBarredNetwork(ctx, entrance, ip),
   });

@@ -24,6 +24,16 @@ const commissionBasisPoints = z
   .max(10_000)
   .describe("The commission of a referrer, as a part of your products' net price; a product can set its own");
 
+export const AccountView = z
+  .object({
+    user: z.object({ id: z.string(), name: z.string() }).describe("The account that is viewed"),
+    expiresAt: Timestamp,
+    isOver: z
+      .boolean()
+      .describe("Your session reads as yourself again, and can change something once you end the view"),
+  })
+  .meta({ id: "AccountView", description: "An administrator's read-only view of another account." });
+
 export const Account = z
   .object({
     id: z.string(),
@@ -54,6 +64,9 @@ export const Account = z
       "The country that you buy from; it decides about taxes. null: not set",
     ),
     createdAt: Timestamp,
+    view: AccountView.nullable().describe(
+      "Set while an administrator's session views this account; null for everybody else",
+    ),
   })
   .meta({ id: "Account" });
 
@@ -87,6 +100,7 @@ export const Session = z
   })
   .meta({ id: "Session", description: "A browser or program that is signed in." });
 
+export type AccountView = z.input<typeof AccountView>;
 export type Account = z.input<typeof Account>;
 export type UpdateAccount = z.output<typeof UpdateAccount>;
 export type Session = z.input<typeof Session>;

@@ -56,6 +56,7 @@ export const notificationEmails = {
   "identity.unlinked": "always",
   "payout_account.changed": "always",
   "session.created": "none",
+  "account.viewed": "none",
 } as const satisfies Record<string, NotificationEmail>;
 
 export type NotificationKind = keyof typeof notificationEmails;

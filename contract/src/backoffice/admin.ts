@@ -10,7 +10,7 @@ import { visibleText } from "../core/visible-text.ts";
 const quota = Quotas.nullable().describe("The account's own limits in place of its plan's; null: its plan's");
 const reason = visibleText(500).min(1).describe("Stored in the audit log");
 
-export const AdminUser = Account.omit({ permissions: true, twoFactor: true })
+export const AdminUser = Account.omit({ permissions: true, twoFactor: true, view: true })
   .extend({
     quota,
     bannedAt: Timestamp.nullable(),

@@ -236,7 +236,7 @@ export const UpdateProduct = z
   .partial()
   .meta({ id: "UpdateProduct" });
 
-const ProductWarning = z
+export const ProductWarning = z
   .object({
     field: z.string().describe("The place in your request, such as content.steps[0].messages[1].content"),
     reason: z.string().describe("The likely mistake, and how to fix it"),

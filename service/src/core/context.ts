@@ -54,6 +54,18 @@ export interface SessionCaller extends AccountFields {
   /** Whether the sign-in used a second factor. */
   secondFactor: boolean;
   authenticatedAt: Date;
+  view?: ViewState;
+}
+
+/**
+ * An administrator's session that views another account. While the view lasts, the caller's account is the viewed one;
+ * after it, the administrator's own. Either way, the session changes nothing until the view is ended.
+ */
+export interface ViewState {
+  administrator: SessionCaller;
+  viewedId: string;
+  expiresAt: Date;
+  isOver: boolean;
 }
 
 export interface TokenCaller extends AccountFields {
@@ -72,5 +84,13 @@ export type Member = KeyCaller | SessionCaller | TokenCaller;
 export type Caller = Member | Guest;
 
 export const isMember = (caller: Caller): caller is Member => caller.kind !== "guest";
+
+/** undefined: the caller acts as itself. */
+export const viewOf = (caller: Caller): ViewState | undefined =>
+  caller.kind === "session" ? caller.view : undefined;
+
+/** Who answers for a request: quotas, logs and counts are the administrator's, not those of a viewed account. */
+export const responsibleCallerOf = <C extends Caller>(caller: C): C | SessionCaller =>
+  caller.kind === "session" && caller.view ? caller.view.administrator : caller;
 
 export const callerIdOf = (caller: Caller): string => (isMember(caller) ? caller.userId : caller.guestId);

@@ -338,6 +338,13 @@ export const kinds = {
     text: ({ data }) => `By ${data.via} from ${data.ip}${data.userAgent ? ` with ${data.userAgent}` : ""}.`,
     url: () => "/account/security",
   }),
+  "account.viewed": kind<{ until: string }>({
+    subject: "account",
+    title: () => "An administrator views your account",
+    text: ({ data }) =>
+      `Read-only, until ${data.until} at the latest. Keys, payment methods and runs stay hidden. Ask support for the reason.`,
+    url: securityUrl,
+  }),
 } satisfies Record<NotificationKind, KindDefinition<never>>;
 
 const reasonOf = ({ reason }: { reason: string | null }) => (reason ? ` Reason: ${reason}.` : "");

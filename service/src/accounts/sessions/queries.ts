@@ -14,14 +14,27 @@ export interface SessionRow {
   secondFactor: boolean;
   createdAt: Date;
   lastSeenAt: Date;
+  /** null: the session views no other account. */
+  viewedId: string | null;
+  viewedRole: Role;
+  viewedPlan: Plan;
+  viewedQuota: Quota[] | null;
+  viewExpiresAt: Date;
+  /** Whether this administrator may still view this account. */
+  mayView: boolean;
 }
 
 /** Runs on each request with a session, hence a named statement. */
 const FIND_SESSION = {
   name: "find_session",
   text: `select s.id, s.user_id as "userId", u.role, u.plan, u.quota, s.second_factor as "secondFactor",
-                s.created_at as "createdAt", s.last_seen_at as "lastSeenAt"
+                s.created_at as "createdAt", s.last_seen_at as "lastSeenAt",
+                v.user_id as "viewedId", v.expires_at as "viewExpiresAt", t.role as "viewedRole",
+                t.plan as "viewedPlan", t.quota as "viewedQuota",
+                u.role = 'admin' and s.second_factor and t.role <> 'admin' and t.closed_at is null as "mayView"
            from sessions s join users u on u.id = s.user_id
+           left join account_views v on v.session_id = s.id
+           left join users t on t.id = v.user_id
           where s.id = $1 and s.ended_at is null and s.expires_at > $2 and s.last_seen_at > $3
             and u.banned_at is null and u.closed_at is null`,
 };
@@ -139,5 +152,28 @@ export async function listActiveSessions(
   return { items, total };
 }
 
-export const deleteSessionsOfUser = (db: Queries, userId: string) =>
-  db.deleteFrom("sessions").where("userId", "=", userId).execute();
+export async function deleteSessionsOfUser(db: Queries, userId: string): Promise<void> {
+  await db.deleteFrom("accountViews").where("userId", "=", userId).execute();
+  await db.deleteFrom("sessions").where("userId", "=", userId).execute();
+}
+
+interface NewView {
+  sessionId: string;
+  userId: string;
+  startedAt: Date;
+  expiresAt: Date;
+}
+
+/** Returns false if the session has a view, also one that is over. */
+export async function insertView(db: Queries, view: NewView): Promise<boolean> {
+  const inserted = await db
+    .insertInto("accountViews")
+    .values(view)
+    .onConflict((conflict) => conflict.doNothing())
+    .returning("sessionId")
+    .execute();
+  return inserted.length > 0;
+}
+
+export const deleteView = (db: Queries, sessionId: string) =>
+  db.deleteFrom("accountViews").where("sessionId", "=", sessionId).returning("userId").executeTakeFirst();

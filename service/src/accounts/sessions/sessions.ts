@@ -8,11 +8,13 @@ import {
   compareBrowsers,
   deleteSessionsEndedBefore,
   deleteSessionsOfUser,
+  deleteView,
   endOldestSessions,
   endSessionsOfUser,
   findActiveSession,
   findSessionNotEnded,
   insertSession,
+  insertView,
   type SessionRow,
   type SessionSelection,
   setSecondFactor,
@@ -73,21 +75,56 @@ const notifyOfSession = (ctx: Context, db: Queries, id: string, { user, via, sou
 
 /** null: the token is invalid, the session ended or idle too long, or the account may not sign in. */
 export async function authenticateSession(ctx: Context, token: string): Promise<SessionCaller | null> {
+  const session = await findSession(ctx, token);
+  return session && toCaller(session);
+}
+
+/**
+ * For the API: the caller may view another account. Pages outside of it, such as the consent of an OAuth application,
+ * write when they are read, so they always act as the administrator.
+ */
+export async function authenticateApiSession(ctx: Context, token: string): Promise<SessionCaller | null> {
+  const session = await findSession(ctx, token);
+  return session && withView(ctx, session);
+}
+
+async function findSession(ctx: Context, token: string): Promise<SessionRow | null> {
   const id = await readSessionToken(ctx, token);
   if (!id) return null;
   const now = ctx.now();
   const session = await findActiveSession(ctx, id, now, toIdleCutoff(now));
   if (!session) return null;
   recordLastSeen(ctx, session);
+  return session;
+}
+
+const toCaller = (session: SessionRow): SessionCaller => ({
+  kind: "session",
+  sessionId: session.id,
+  userId: session.userId,
+  role: session.role,
+  plan: session.plan,
+  quota: session.quota,
+  secondFactor: session.secondFactor,
+  authenticatedAt: session.createdAt,
+});
+
+/** A view that is over leaves the session read-only: its open pages still show the other account. */
+function withView(ctx: Context, session: SessionRow): SessionCaller {
+  const administrator = toCaller(session);
+  const { viewedId, viewExpiresAt: expiresAt } = session;
+  if (viewedId === null) return administrator;
+  const view = { administrator, viewedId, expiresAt };
+  if (!session.mayView || expiresAt <= ctx.now())
+    return { ...administrator, view: { ...view, isOver: true } };
   return {
-    kind: "session",
-    sessionId: session.id,
-    userId: session.userId,
-    role: session.role,
-    plan: session.plan,
-    quota: session.quota,
-    secondFactor: session.secondFactor,
-    authenticatedAt: session.createdAt,
+    ...administrator,
+    userId: viewedId,
+    role: session.viewedRole,
+    plan: session.viewedPlan,
+    quota: session.viewedQuota,
+    secondFactor: false,
+    view: { ...view, isOver: false },
   };
 }
 
@@ -122,6 +159,20 @@ export async function deleteOldSessions(ctx: Context): Promise<void> {
 /** A code was just entered in this session. */
 export const markSecondFactor = (db: Queries, { sessionId, userId }: SessionCaller) =>
   setSecondFactor(db, userId, true, sessionId);
+
+/** Returns false if the session has a view, also one that is over. */
+export function startView(
+  ctx: Context,
+  tx: Queries,
+  { sessionId }: SessionCaller,
+  view: { userId: string; expiresAt: Date },
+): Promise<boolean> {
+  return insertView(tx, { sessionId, startedAt: ctx.now(), ...view });
+}
+
+/** Returns the viewed account; undefined if the session has no view. */
+export const endView = async (tx: Queries, { sessionId }: SessionCaller): Promise<string | undefined> =>
+  (await deleteView(tx, sessionId))?.userId;
 
 /** The account's second factor was removed. */
 export const clearSecondFactor = (db: Queries, userId: string) => setSecondFactor(db, userId, false);

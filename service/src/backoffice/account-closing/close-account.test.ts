@@ -485,6 +485,7 @@ suite("an account with a balance", () => {
 suite("after an account was closed", () => {
   /** Tables that reference users and have no row of a closed account … */
   const ERASED = [
+    "account_views",
     "api_keys",
     "authenticators",
     "execution_shares",

@@ -45,6 +45,7 @@ suite("GET and PATCH /account", () => {
         commissionBasisPoints: 1_000,
         country: null,
         createdAt: market.clock.now.toISOString(),
+        view: null,
       });
     }
   });

@@ -13,8 +13,14 @@ import { recordAudit } from "../../platform/audit/audit.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
 import { etagOf } from "../../platform/http/envelope.ts";
 import { DataResponse, type RequestInfo } from "../../platform/http/route.ts";
+import { readView } from "../admin/account-views.ts";
 
-const toAccount = (ctx: Context, user: AccountRow, secondFactor: boolean): Account => ({
+const toAccount = (
+  ctx: Context,
+  user: AccountRow,
+  secondFactor: boolean,
+  view: Account["view"] = null,
+): Account => ({
   id: toUserId(user.id),
   email: user.email,
   name: user.name,
@@ -32,11 +38,14 @@ const toAccount = (ctx: Context, user: AccountRow, secondFactor: boolean): Accou
   commissionBasisPoints: user.commissionBasisPoints,
   country: user.country,
   createdAt: user.createdAt.toISOString(),
+  view,
 });
 
-export async function readAccount(ctx: Context, { userId }: Member): Promise<Account> {
+export async function readAccount(ctx: Context, caller: Member): Promise<Account> {
+  const { userId } = caller;
   const user = await findAccount(ctx.db, userId);
-  return toAccount(ctx, required(user, "the account"), await hasSecondFactor(ctx.db, userId));
+  const view = await readView(ctx, caller);
+  return toAccount(ctx, required(user, "the account"), await hasSecondFactor(ctx.db, userId), view);
 }
 
 const FIELDS = ["name", "bio", "handle", "links", "refundDays", "commissionBasisPoints", "country"] as const;

@@ -1,5 +1,6 @@
 import { api } from "@stoa/contract";
 import { resumableRoute, route } from "../../platform/http/route.ts";
+import { endAccountView, startAccountView } from "./account-views.ts";
 import { banUser, endSessionsOfUser, unbanUser } from "./bans.ts";
 import { changeUser } from "./change-user.ts";
 import { becomeFirstAdmin } from "./first-admin.ts";
@@ -31,6 +32,10 @@ export const adminRoutes = [
   ),
   route(api.admin.oauthClients.list, (ctx, _caller, { query }) => listOAuthClients(ctx, query)),
   route(api.admin.stats.get, (ctx, _caller, { query }) => readStats(ctx, query)),
+  route(api.admin.view.start, (ctx, caller, { body }, { source }) =>
+    startAccountView(ctx, { caller, source }, body),
+  ),
+  route(api.admin.view.end, (ctx, caller, _input, { source }) => endAccountView(ctx, { caller, source })),
   route(api.signIn.becomeFirstAdmin, (ctx, _caller, { body }, facts) =>
     becomeFirstAdmin(ctx, body.token, facts),
   ),

@@ -1,5 +1,5 @@
 import { contentPreview, type ProductDetail } from "@stoa/contract";
-import { type Caller, type Context, isMember } from "../../core/context.ts";
+import { type Caller, type Context, isMember, viewOf } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
 import type { Paging } from "../../platform/db/paging.ts";
@@ -76,7 +76,7 @@ async function toDetail(ctx: Context, product: ProductForReader, caller: Caller)
     samples: isWithheld(product) && !mayRead ? [] : product.samples.map(toSample),
     version: product.version,
     changelog: product.changelog,
-    files: mayRead && isMember(caller) ? toProductFiles(ctx, product, caller) : null,
+    files: mayRead && isMember(caller) && !viewOf(caller) ? toProductFiles(ctx, product, caller) : null,
     images: gallery.map(({ url }) => url),
     gallery,
     stats: {
@@ -157,6 +157,7 @@ export async function readDetail(
 ): Promise<DataResponse<ProductDetail>> {
   const product = await findVisibleProduct(ctx, caller, productId);
   if (isHead) return detailResponse(ctx, product, caller, { hasContent });
+  if (viewOf(caller)) return detailResponse(ctx, product, caller, { hasContent: false });
   recordView(ctx, caller, product, visit);
   if (!hasContent) return detailResponse(ctx, product, caller, { hasContent });
   const reveals = mayReadContent(product, caller);

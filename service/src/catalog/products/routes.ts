@@ -1,6 +1,7 @@
 import { api } from "@stoa/contract";
 import { resumableRoute, route } from "../../platform/http/route.ts";
 import { crossOriginError } from "../../platform/http/same-origin.ts";
+import { checkProduct } from "./checks.ts";
 import { listSimilarProducts, readAsGuest, readDetail } from "./detail.ts";
 import { listHistory } from "./history.ts";
 import { listForModerators, suspendProduct } from "./moderation.ts";
@@ -28,6 +29,7 @@ export const productRoutes = [
     (ctx, caller, { params, body }) => reportProduct(ctx, caller, params.productId, body),
     async (_ctx, _caller, productId) => toReportResponse(productId),
   ),
+  route(api.admin.products.checks, (ctx, _caller, { params }) => checkProduct(ctx, params.productId)),
   resumableRoute(
     api.admin.products.dismissReports,
     (ctx, caller, { params }, { source }) => dismissReports(ctx, { caller, source }, params.productId),

@@ -4,7 +4,7 @@ import { toUserId } from "../../accounts/people/users.ts";
 import { findLiveEntitlement, majorOf } from "../../catalog/entitlements/entitlements.ts";
 import { findRunnableVersion } from "../../catalog/products/product-lookup.ts";
 import { avatarUrl } from "../../catalog/search/card.ts";
-import type { Context, Member } from "../../core/context.ts";
+import { type Context, type Member, viewOf } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { requireUuid, toId, toUuid } from "../../core/ids.ts";
@@ -201,7 +201,15 @@ export async function listPurchases(
 ) {
   const productId = query.productId === undefined ? undefined : toUuid("prod", query.productId);
   const page = await listOrders(ctx, caller.userId, { ...query, productId });
-  return mapPage(page, (order) => toPurchase(ctx, order));
+  return mapPage(page, (order) => {
+    const purchase = toPurchase(ctx, order);
+    return viewOf(caller) ? withoutLinks(purchase) : purchase;
+  });
+}
+
+/** The links work without a session, and a download counts as the buyer's first use. */
+function withoutLinks({ nextAction: _, ...purchase }: Purchase): Purchase {
+  return { ...purchase, downloadUrl: null, receipt: { url: null, pdf: null } };
 }
 
 /** Refreshes an open order first: the buyer may just have confirmed the charge. */

@@ -622,6 +622,30 @@ suite("refunds and disputes of one order", () => {
   });
 });
 
+suite("GET /admin/disputes", () => {
+  const list = async (query = "") => (await admin.get(`/v1/admin/disputes?${query}`)).body;
+
+  test("newest first, with amounts, order and people; by status and order", async () => {
+    const answerBy = new Date("2026-07-01T23:59:59Z");
+    const lost = await createDispute({ feeMinor: 1_500n });
+    await decide(lost, "lost");
+    const open = await createDispute({ evidenceDueBy: answerBy });
+    const [dispute] = (await list(`orderId=${open.orderId}`)).data;
+    assert.partialDeepStrictEqual(dispute, {
+      id: open.disputeId,
+      ...{ orderId: open.orderId, status: "open", amount: 10, heldAmount: 10, lostAmount: null },
+      ...{ excessAmount: 0, currency: "USD", answerBy: answerBy.toISOString(), closedAt: null },
+      ...{ product: { title: "Haiku" }, seller: { name: "Seller" } },
+    });
+    const [decided] = (await list(`orderId=${lost.orderId}&status=lost`)).data;
+    assert.deepEqual([decided.lostAmount, decided.heldAmount], [10, 0]);
+    const { data, meta } = await list("status=open&limit=1");
+    assert.deepEqual([data.length, data[0].status], [1, "open"]);
+    assert.ok(meta.total >= 1);
+    assert.deepEqual((await list("orderId=ord_nothing")).data, []);
+  });
+});
+
 test("all disputes above: ledger verification finds no problem", async () => {
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
 });

@@ -33,6 +33,13 @@ export type Numeric = ColumnType<string, number | string, number | string>;
 
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
+export interface AccountViews {
+  expiresAt: Timestamp;
+  sessionId: string;
+  startedAt: Timestamp;
+  userId: string;
+}
+
 export interface ApiKeys {
   createdAt: Timestamp;
   digest: Buffer;
@@ -1099,6 +1106,7 @@ export interface WorkflowRuns {
 }
 
 export interface DB {
+  accountViews: AccountViews;
   apiKeys: ApiKeys;
   auditLog: AuditLog;
   authenticators: Authenticators;

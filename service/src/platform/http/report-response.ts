@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { isMember } from "../../core/context.ts";
+import { isMember, responsibleCallerOf } from "../../core/context.ts";
 import { isApi, pathOf } from "./request-path.ts";
 import type { ServerDependencies } from "./server-dependencies.ts";
 
@@ -16,7 +16,7 @@ export function reportResponse(server: ServerDependencies, request: FastifyReque
   if (!server.onResponse || !caller || !isMember(caller) || !isApi(request)) return;
   if (operation === UNREPORTED || status === TOO_MANY_REQUESTS) return;
   server.onResponse({
-    caller,
+    caller: responsibleCallerOf(caller),
     requestId: id,
     method,
     path: endpoint?.hasSecretPath ? (request.routeOptions.url ?? "") : pathOf(request),

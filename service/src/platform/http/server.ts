@@ -5,10 +5,11 @@ import cors from "@fastify/cors";
 import type { Endpoint } from "@stoa/contract";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { v7 } from "uuid";
-import { isMember } from "../../core/context.ts";
+import { isMember, responsibleCallerOf } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
 import { originAt } from "../../core/loopback.ts";
 import { removePorts } from "../../core/network.ts";
+import { mustBeAllowedInView } from "./account-view.ts";
 import { mustBeAllowed } from "./authenticate.ts";
 import { authenticateRequest, identifiedCallerOf } from "./authenticate-request.ts";
 import { bodyDeadlines, limitBodyTime, uploadDeadlines } from "./body-deadlines.ts";
@@ -177,10 +178,15 @@ function observe(server: ServerDependencies, request: FastifyRequest, reply: Fas
     route,
     status: reply.statusCode,
     ms: Math.round(ms * 10) / 10,
-    caller: request.caller && isMember(request.caller) ? request.caller.userId : undefined,
+    caller: accountOf(request),
   });
   reportResponse(server, request, reply.statusCode);
   endRequestSpan(request, reply);
+}
+
+function accountOf({ caller }: FastifyRequest): string | undefined {
+  const responsible = caller && responsibleCallerOf(caller);
+  return responsible && isMember(responsible) ? responsible.userId : undefined;
 }
 
 const bodyLimitOf = ({ base }: Endpoint): number =>
@@ -203,6 +209,7 @@ function addRoute(app: FastifyInstance, server: ServerDependencies, route: Route
       if (endpoint.access.who === "public") return;
       await authenticateRequest(server, request, reply, { countsInQuota: endpoint.countsInQuota });
       await checkAccess(server, endpoint, request);
+      mustBeAllowedInView(identifiedCallerOf(request), endpoint);
       if (endpoint.requiresFreshSignIn) mustBeFresh(server.ctx, identifiedCallerOf(request));
     },
     handler: (request, reply) => handleRequest(server, route, request, reply),

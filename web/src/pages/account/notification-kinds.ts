@@ -81,6 +81,7 @@ export const GROUPS: { title: string; kinds: Record<string, string> }[] = [
     title: "Security",
     kinds: {
       "session.created": "A new sign-in to your account",
+      "account.viewed": "An administrator viewed your account",
       "password.changed": "Your password changed",
       "two_factor.changed": "Two-factor authentication changed",
       "identity.linked": "A way to sign in was added",

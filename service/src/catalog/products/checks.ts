@@ -1,0 +1,75 @@
+import type { ProductChecks } from "@stoa/contract";
+import { toUserId } from "../../accounts/people/users.ts";
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { findByTitleWords } from "../search/title-matches.ts";
+import {
+  type CheckedProductRow,
+  type ComparedRow,
+  findCheckedProduct,
+  findLikelyCopies,
+  findReleasedVersion,
+  listCompared,
+  type ReleasedVersionRow,
+} from "./check-queries.ts";
+import { contentWarnings } from "./content-warnings.ts";
+import { createTextComparison } from "./text-similarity.ts";
+
+const CANDIDATES_EACH = 30;
+const SHOWN_DUPLICATES = 5;
+/** Of each text, so that 120 long ones are compared in some milliseconds. */
+const COMPARED_CHARACTERS = 8_000;
+
+/** For moderators. Drafts, too: an administrator may look at them. */
+export async function checkProduct(ctx: Context, productId: string): Promise<ProductChecks> {
+  const id = toUuid("prod", productId);
+  const product = id ? await findCheckedProduct(ctx.db, id) : undefined;
+  if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
+  const [released, { duplicates, compared }] = await Promise.all([
+    findReleasedVersion(ctx.db, product.id),
+    findDuplicates(ctx, product),
+  ]);
+  return {
+    warnings: contentWarnings(product),
+    approved: released ? toApproved(released) : null,
+    duplicates,
+    compared,
+  };
+}
+
+const toApproved = ({ createdAt, ...version }: ReleasedVersionRow) => ({
+  ...version,
+  createdAt: createdAt.toISOString(),
+});
+
+async function findDuplicates(ctx: Context, product: CheckedProductRow) {
+  const [copies, byTitle] = await Promise.all([
+    findLikelyCopies(ctx.db, product, CANDIDATES_EACH),
+    findByTitleWords(ctx, product, CANDIDATES_EACH),
+  ]);
+  const ids = [...new Set([...copies, ...byTitle])].filter((id) => id !== product.id);
+  const options = { title: product.title, characters: COMPARED_CHARACTERS };
+  const rows = await listCompared(ctx.db, ids, options);
+  const compareText = createTextComparison(product.content.slice(0, COMPARED_CHARACTERS));
+  const duplicates = rows
+    .map((row) => toDuplicate(product, row, compareText(row.text)))
+    .toSorted((a, b) => likenessOf(b) - likenessOf(a) || b.id.localeCompare(a.id))
+    .slice(0, SHOWN_DUPLICATES);
+  return { duplicates, compared: rows.length };
+}
+
+type Duplicate = ProductChecks["duplicates"][number];
+
+const likenessOf = ({ titleSimilarity, textSimilarity }: Duplicate) =>
+  Math.max(titleSimilarity, textSimilarity);
+
+const toDuplicate = (product: CheckedProductRow, row: ComparedRow, textSimilarity: number): Duplicate => ({
+  id: toId("prod", row.id),
+  title: row.title,
+  status: row.status,
+  seller: { id: toUserId(row.authorId), name: row.authorName },
+  isSameSeller: row.authorId === product.authorId,
+  titleSimilarity: row.titleSimilarity,
+  textSimilarity,
+});
