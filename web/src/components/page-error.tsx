@@ -1,7 +1,16 @@
+import { ApiError } from "@stoa/sdk";
 import { Link, useRouter } from "@tanstack/react-router";
+import { lazy } from "react";
 import { describeError, statusOf } from "../lib/errors.ts";
 import { useTitle } from "../lib/use-title.ts";
 import { AlertIcon } from "./icons.tsx";
+import { Part } from "./part.tsx";
+
+const NeedsTwoFactor = lazy(() => import("./administration/needs-two-factor.tsx"));
+
+/** An administrator whose session lacks the second factor. */
+const needsTwoFactor = (error: unknown): boolean =>
+  error instanceof ApiError && error.details["required"] === "two-factor";
 
 export function NotFound() {
   useTitle("Page not found");
@@ -23,6 +32,12 @@ export function NotFound() {
 
 export function PageError({ error }: { error: unknown }) {
   if (statusOf(error) === 404) return <NotFound />;
+  if (needsTwoFactor(error))
+    return (
+      <Part>
+        <NeedsTwoFactor />
+      </Part>
+    );
   return <FailedPage error={error} />;
 }
 

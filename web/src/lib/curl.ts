@@ -1,5 +1,6 @@
 /** Paths that refuse API keys: a key manages neither keys nor the account. */
-const SESSION_ONLY = /^\/(api-keys|oauth-clients|account\/(sessions|grants|two-factor|callback-secret))\b/;
+const SESSION_ONLY =
+  /^\/(api-keys|oauth-clients|account\/(sessions|grants|two-factor|callback-secret)|admin)\b/;
 const SESSION_ONLY_CHANGES = /^\/(account|notifications)\b/;
 
 /** A request as people type it, with a placeholder for the key, or for the token of a session where keys are refused. */

@@ -22,3 +22,10 @@ export const defined = <T extends object>(fields: T): T =>
 
 export const oneOf = <T extends string>(value: unknown, values: readonly T[]): T | undefined =>
   values.find((one) => one === value);
+
+/** The texts of an address as they are, for a page whose module checks them when it has loaded. */
+export const rawSearch = <T extends object>({ page, ...given }: Given): T =>
+  ({
+    ...Object.fromEntries(Object.entries(given).filter(([, value]) => typeof value === "string")),
+    ...pageNumber({ page }),
+  }) as T;

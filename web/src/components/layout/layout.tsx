@@ -15,14 +15,21 @@ import { Shortcuts } from "./shortcuts.tsx";
 import { Toasts } from "./toasts.tsx";
 
 const AccountMenu = lazy(() => import("./account-menu.tsx"));
+const AccountViewStrip = lazy(() => import("./account-view-strip.tsx"));
 
 export function Layout() {
+  const view = useAccount()?.view;
   return (
     <>
       <a className="skip" href="#content">
         Skip to content
       </a>
       <Header />
+      {view && (
+        <Part>
+          <AccountViewStrip view={view} />
+        </Part>
+      )}
       <OfflineStrip />
       <SessionEnded />
       <Outlet />

@@ -1,0 +1,321 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { buyProduct, createDraft, type ProductInput } from "@stoa/service/test/factories.ts";
+import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
+import { createOAuthClient } from "@stoa/service/test/oauth.ts";
+import type { Browser } from "playwright-core";
+import { click, type Look, looks, openBrowser, sees } from "./browser.ts";
+import { HOSTILE, openAt, openMember } from "./members.ts";
+import { buildWebClient, mustBeSound, type WebPage } from "./web.ts";
+
+let market: Market;
+let browser: Browser;
+before(async () => {
+  await buildWebClient();
+  market = await openMarket({ config: { moderation: true } });
+  // The pages compare the times of the service with the browser's clock.
+  market.clock.now = new Date();
+  browser = await openBrowser();
+});
+after(async () => {
+  await browser?.close();
+  await market.close();
+});
+
+async function openAdmin({ secondFactor = true } = {}): Promise<Client> {
+  const { userId } = await market.createUser({ name: "Ida", role: "admin" });
+  return market.createSession(userId, { secondFactor });
+}
+
+async function openAsAdmin(path: string, { look = {}, session }: { look?: Look; session?: Client } = {}) {
+  const member = await openMember(market, browser, { look, session: session ?? (await openAdmin()) });
+  return { ...member, watched: await openAt(member.context, market, path) };
+}
+
+async function submit(seller: Client, fields: ProductInput = {}): Promise<string> {
+  const id = await createDraft(seller, fields);
+  assert.equal((await seller.post(`/v1/products/${id}/publish`)).status, 200);
+  return id;
+}
+
+async function approve(id: string): Promise<void> {
+  const reply = await (await openAdmin()).post(`/v1/admin/products/${id}/approve`);
+  assert.equal(reply.status, 200, reply.text);
+}
+
+const idOf = async (client: Client): Promise<string> => (await client.get("/v1/account")).body.data.id;
+
+/** The browser logs refusals of the API as errors. */
+const forgetRefusals = ({ complaints }: WebPage, ...statuses: number[]) => {
+  const others = complaints.filter(
+    (text) => !statuses.some((status) => text.includes(`status of ${status}`)),
+  );
+  complaints.splice(0, complaints.length, ...others);
+};
+
+interface Shop {
+  pending: string;
+  update: string;
+  reported: string;
+  userId: string;
+  orderId: string;
+}
+
+/** Something on each page, with hostile names. */
+async function fill(): Promise<Shop> {
+  const seller = await market.createUser({ name: HOSTILE });
+  const buyer = await market.createUser({ name: HOSTILE });
+  const reported = await submit(seller, { title: HOSTILE.slice(0, 80) });
+  await approve(reported);
+  const orderId = await buyProduct(buyer, reported);
+  await buyer.get(`/v1/products/${reported}`);
+  const update = await submit(seller, {
+    title: "Poet of rain",
+    content: "Write about {{topic}}.\nIn three lines.",
+  });
+  await approve(update);
+  await seller.post(`/v1/products/${update}/unpublish`);
+  const changed = {
+    content: "Write about\u200b {{topic}}.\nIn four\u202e lines.",
+    version: "1.1.0",
+    changelog: "4",
+  };
+  assert.equal((await seller.patch(`/v1/products/${update}`, changed)).status, 200);
+  await seller.post(`/v1/products/${update}/publish`);
+  const pending = await submit(seller, { title: `New ${HOSTILE.slice(0, 60)}` });
+  const report = { reasonCode: "other", comment: HOSTILE };
+  assert.equal((await buyer.post(`/v1/products/${reported}/report`, report)).status, 201);
+  await buyer.post(`/v1/products/${reported}/reviews`, { rating: 1, comment: HOSTILE });
+  const reviewId = (await seller.get(`/v1/products/${reported}/reviews`)).body.data[0].id;
+  await seller.post(`/v1/products/${reported}/reviews/${reviewId}/report`, { reason: HOSTILE });
+  await buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "not_working", details: HOSTILE });
+  await seller.post("/v1/webhooks", {
+    url: `https://example.com/${"path".repeat(30)}`,
+    description: HOSTILE,
+  });
+  await createOAuthClient(market, seller, { name: HOSTILE });
+  await market.query(
+    `insert into disputes (id, order_id, provider_dispute_id, status, amount_minor, reason, opened_at)
+     select gen_random_uuid(), id, 'dp_' || id, 'inquiry', total_minor, 'product_not_received', completed_at from orders
+      where buyer_id = $1`,
+    [buyer.userId],
+  );
+  return { pending, update, reported, userId: await idOf(seller), orderId };
+}
+
+const pagesOf = ({ pending, update, reported, userId, orderId }: Shop): [string, string][] => [
+  ["/admin", "What waits"],
+  ["/admin/moderation", "Poet of rain"],
+  [`/admin/moderation/${pending}`, "Seller's record"],
+  [`/admin/moderation/${update}`, "U+202E"],
+  [`/admin/moderation/${update}?diff=rendered`, "Approved"],
+  [`/admin/moderation/${reported}?queue=reported`, "1 open report"],
+  ["/admin/reviews", "Dismiss the reports"],
+  ["/admin/users", "עברית"],
+  [`/admin/users/${userId}`, "Own quota"],
+  ["/admin/orders", "עברית"],
+  [`/admin/orders/${orderId}`, "The buyer requested a refund"],
+  ["/admin/refunds", "Sellers decide within 7 days"],
+  ["/admin/disputes", "product not received"],
+  ["/admin/payouts", "No such payouts"],
+  ["/admin/webhooks?status=all", "https://example.com/path"],
+  ["/admin/oauth-clients", "Apps that ask people"],
+  ["/admin/audit", "product.approved"],
+];
+const PARALLEL_PAGES = 4;
+
+for (const look of looks) {
+  test(`administration, ${look.width} pixels, ${look.scheme}: every page is sound`, async () => {
+    const pages = pagesOf(await fill());
+    const { context } = await openMember(market, browser, { look, session: await openAdmin() });
+    for (let at = 0; at < pages.length; at += PARALLEL_PAGES)
+      await Promise.all(
+        pages.slice(at, at + PARALLEL_PAGES).map(async ([path, text]) => {
+          const watched = await openAt(context, market, path);
+          await sees(watched.page, text).catch((error) => assert.fail(`${path}: ${error}`));
+          await mustBeSound(watched, path.replace(/_[0-9a-z]{26}/, ""));
+          await watched.page.close();
+        }),
+      );
+    await context.close();
+  });
+}
+
+suite("moderation", () => {
+  test("submitted, rejected with a reason, changed, compared and approved, by keyboard", async () => {
+    const seller = await market.createUser({ name: "Northwind" });
+    const id = await submit(seller, { title: "Domain names", content: "List 10 names for {{company}}." });
+    await approve(id);
+    await seller.post(`/v1/products/${id}/unpublish`);
+    const change = (content: string, version: string) =>
+      seller.patch(`/v1/products/${id}`, { content, version, changelog: "Better" });
+    await change("List 8 names for {{company}}.\nAsk for\u200b emails.", "1.1.0");
+    await seller.post(`/v1/products/${id}/publish`);
+    const { watched, context } = await openAsAdmin(`/admin/moderation/${id}`);
+    const { page } = watched;
+    await sees(page, "Hidden characters");
+    const diff = page.getByRole("region", { name: "Content" });
+    assert.match((await diff.locator(".removed").innerText()).replaceAll(/\s+/g, " "), /List 10 names/);
+    assert.deepEqual(await diff.locator("del").allInnerTexts(), ["10"]);
+    assert.deepEqual(await page.locator(".hidden-character").first().innerText(), "U+200B");
+    // Something speaks against it: no button is suggested.
+    assert.equal(await page.locator(".decision .btn.primary").count(), 0);
+    await page.keyboard.press("x");
+    await sees(page, "Write what to change");
+    await page.keyboard.type("Line 2 collects addresses.");
+    await page.getByRole("button", { name: /^Reject/ }).click();
+    await sees(page, "was rejected");
+    const { status, moderation } = (await seller.get(`/v1/products/${id}`)).body.data;
+    assert.deepEqual([status, moderation.reason], ["rejected", "Line 2 collects addresses."]);
+
+    await change("List 8 names for {{company}}.", "1.1.1");
+    await seller.post(`/v1/products/${id}/publish`);
+    await page.goto(`${market.origin}/admin/moderation/${id}`);
+    await sees(page, "after 1.0.0");
+    assert.match(await page.locator(".decision .btn.primary").innerText(), /^Approve/);
+    // A change while the moderator reads.
+    await change("List 9 names for {{company}}.", "1.1.2");
+    await page.keyboard.press("a");
+    await sees(page, "changed the product while you read it");
+    await click(page, "Show the new content");
+    await sees(page, "version 1.1.2 after 1.0.0");
+    await page.keyboard.press("a");
+    await sees(page, "is on sale");
+    assert.equal((await seller.get(`/v1/products/${id}`)).body.data.status, "published");
+    forgetRefusals(watched, 412);
+    assert.deepEqual(watched.complaints, []);
+    await context.close();
+  });
+
+  test("a reported product: suspended as malicious, and its buyers refunded", async () => {
+    const [seller, buyer] = [await market.createUser(), await market.createUser()];
+    const id = await submit(seller, { title: "Trap" });
+    await approve(id);
+    await buyProduct(buyer, id);
+    await buyer.post(`/v1/products/${id}/report`, {
+      reasonCode: "malicious",
+      comment: "It asks for passwords.",
+    });
+    const { watched, context } = await openAsAdmin(`/admin/moderation/${id}?queue=reported`);
+    const { page } = watched;
+    await sees(page, "It asks for passwords.");
+    await click(page, "Suspend");
+    await page.getByLabel("Why").selectOption("malicious");
+    await click(page, "Suspend the product");
+    await sees(page, "Trap is suspended.");
+    await page.goto(`${market.origin}/admin/moderation/${id}?queue=suspended`);
+    await click(page, "Refund buyers");
+    await page.getByLabel("to confirm").fill("Trap");
+    await click(page, "Refund all buyers");
+    await sees(page, "1 purchase is refunded");
+    assert.deepEqual(watched.complaints, []);
+    await context.close();
+  });
+});
+
+suite("accounts", () => {
+  test("without a second factor: what to do instead of an error", async () => {
+    const { watched, context } = await openAsAdmin("/admin/users", {
+      session: await openAdmin({ secondFactor: false }),
+    });
+    await sees(watched.page, "Administration needs two factors");
+    await watched.page.getByRole("link", { name: "Set up two factors" }).click();
+    await sees(watched.page, "Or type this key");
+    await context.close();
+  });
+
+  test("found, changed, banned and unbanned", async () => {
+    const user = await market.createUser({ name: "Mallory Quick" });
+    const { watched, context } = await openAsAdmin("/admin/users");
+    const { page } = watched;
+    await page.getByLabel("Search users").fill("mallory q");
+    await page.getByRole("link", { name: "Mallory Quick" }).click();
+    await page.getByLabel("Plan").selectOption("business");
+    await page.getByLabel("Own quota").fill("a lot");
+    await click(page, "Save changes");
+    await sees(page, "Write requests/seconds");
+    await page.getByLabel("Own quota").fill("5000/60");
+    await page.getByLabel("Reason").fill("Agreed by mail");
+    await click(page, "Save changes");
+    await sees(page, "user.changed");
+    assert.equal((await user.get("/v1/account")).body.data.plan, "business");
+    await click(page, "Ban");
+    await click(page, "Ban the account");
+    await sees(page, "Write a reason.");
+    await page.getByRole("dialog").getByLabel("Reason").fill("Fraud");
+    await click(page, "Ban the account");
+    await sees(page, "is banned");
+    assert.equal((await user.get("/v1/account")).status, 401);
+    await click(page, "Unban");
+    await click(page, "Unban the account");
+    await sees(page, "can sign in again");
+    assert.deepEqual(watched.complaints, []);
+    await context.close();
+  });
+
+  test("viewed as a user: reads as the user, a change is refused, secrets are hidden, the end leads back", async () => {
+    const user = await market.createUser({ name: "Ada Viewed" });
+    const { watched, context } = await openAsAdmin(`/admin/users/${await idOf(user)}`);
+    const { page } = watched;
+    await click(page, "View as this user");
+    await page.getByRole("dialog").getByLabel("Reason").fill("Asked by mail");
+    await click(page, "View for 30 minutes");
+    await sees(page, "You view Stoa as Ada Viewed, read-only.");
+    assert.equal(await page.getByRole("link", { name: "Administration" }).count(), 0);
+    await page.getByLabel("About you").fill("Not mine to write.");
+    await page.getByRole("button", { name: /^Save/ }).click();
+    await sees(page, "You view another account, read-only");
+    assert.equal((await user.get("/v1/account")).body.data.bio, "");
+    await page.goto(`${market.origin}/settings/api`);
+    await sees(page, "This stays hidden while you view another account.");
+    watched.complaints.length = 0;
+    await mustBeSound(watched, "view as user");
+    await click(page, "End the view");
+    await sees(page, "user.view_ended");
+    assert.equal(await page.getByText("You view Stoa as").count(), 0);
+    await context.close();
+  });
+});
+
+suite("money", () => {
+  test("an order: a part is refunded, the shares follow, and a double click refunds once", async () => {
+    const [seller, buyer] = [await market.createUser(), await market.createUser({ name: "Bo" })];
+    const id = await submit(seller, { title: "Ten dollars", price: 10 });
+    await approve(id);
+    const orderId = await buyProduct(buyer, id);
+    const { watched, context } = await openAsAdmin("/admin/orders");
+    const { page } = watched;
+    await page.getByRole("link", { name: "Ten dollars" }).click();
+    await click(page, "Refund");
+    await page.getByLabel("A part").check();
+    await page.getByRole("dialog").getByRole("button", { name: "Refund", exact: true }).click();
+    await sees(page, "Enter an amount up to $10.00.");
+    await page.getByLabel("Part in USD").fill("2.5");
+    await page.getByRole("button", { name: "Refund $2.50" }).dblclick();
+    await sees(page, "Partly refunded");
+    await sees(page, "An administrator started a refund");
+    const { refundedAmount, refunds } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
+    assert.deepEqual([refundedAmount, refunds.length], [2.5, 1]);
+    assert.deepEqual(watched.complaints, []);
+    await context.close();
+  });
+
+  test("a refund that waits for the seller: rejected by an administrator", async () => {
+    const [seller, buyer] = [await market.createUser(), await market.createUser()];
+    const id = await submit(seller, { title: "Opened" });
+    await approve(id);
+    const orderId = await buyProduct(buyer, id);
+    await buyer.get(`/v1/products/${id}`);
+    await buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "other", details: "I changed my mind." });
+    const { watched, context } = await openAsAdmin(`/admin/orders/${orderId}`);
+    const { page } = watched;
+    await click(page, "Reject");
+    await page.getByRole("dialog").getByLabel("Reason").fill("It was used.");
+    await click(page, "Reject the refund");
+    await sees(page, "The refund was rejected");
+    const { refunds } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
+    assert.deepEqual([refunds[0].status, refunds[0].decisionNote], ["rejected", "It was used."]);
+    assert.deepEqual(watched.complaints, []);
+    await context.close();
+  });
+});

@@ -1,0 +1,120 @@
+import type { AdminOrder } from "@stoa/sdk";
+import { useSuspenseQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { AdminList } from "../../components/administration/admin-list.tsx";
+import { DayFilter } from "../../components/administration/day-filter.tsx";
+import { PersonLink } from "../../components/administration/links.tsx";
+import { useFilters } from "../../components/administration/use-filters.ts";
+import { FilterSelect, FilterText } from "../../components/filters.tsx";
+import { StatusTag } from "../../components/status-tag.tsx";
+import { Time } from "../../components/time.tsx";
+import { formatMoney } from "../../lib/format.ts";
+import { listCode } from "../../lib/list-code.ts";
+import { orderStatus } from "../../lib/orders.ts";
+import {
+  ORDER_STATUSES,
+  type OrdersSearch,
+  orderFilters,
+  ordersQuery,
+  parseOrdersSearch,
+} from "../../queries/administration.ts";
+
+const route = getRouteApi("/admin-shell/admin/orders");
+
+export default function Orders() {
+  const search = parseOrdersSearch({ ...route.useSearch() });
+  const { data, isFetching } = useSuspenseQuery(ordersQuery(search));
+  return (
+    <AdminList
+      title="Orders"
+      code={listCode("/admin/orders", "admin.orders.list", orderFilters(search))}
+      filters={<Filters search={search} />}
+      result={data}
+      isFetching={isFetching}
+      page={search.page}
+      nouns={["order", "orders"]}
+      empty={{ title: "No such orders", text: "No order fits the filters." }}
+    >
+      <table className="admin-table">
+        <thead>
+          <tr>
+            <th>Product</th>
+            <th>Status</th>
+            <th>Buyer</th>
+            <th className="wide-cell">Seller</th>
+            <th className="r">Amount</th>
+            <th className="r">Ordered</th>
+          </tr>
+        </thead>
+        <tbody>
+          {data.data.map((order) => (
+            <OrderRow key={order.orderId} order={order} />
+          ))}
+        </tbody>
+      </table>
+    </AdminList>
+  );
+}
+
+const TEXT_FILTERS = [
+  ["buyer", "Buyer", "Buyer's id"],
+  ["seller", "Seller", "Seller's id"],
+  ["product", "Product", "Product's id"],
+] as const;
+
+function Filters({ search }: { search: OrdersSearch }) {
+  const change = useFilters();
+  return (
+    <>
+      <FilterSelect
+        label="Status"
+        none="Any status"
+        value={search.status}
+        options={ORDER_STATUSES.map((status) => [status, orderStatus({ status })[1]])}
+        onChange={(status) => change({ status })}
+      />
+      {TEXT_FILTERS.map(([name, label, placeholder]) => (
+        <FilterText
+          key={name}
+          label={label}
+          placeholder={placeholder}
+          value={search[name]}
+          onChange={(text) => change({ [name]: text })}
+        />
+      ))}
+      <DayFilter label="From" value={search.from} onChange={(from) => change({ from })} />
+      <DayFilter label="To" value={search.to} onChange={(to) => change({ to })} />
+    </>
+  );
+}
+
+function OrderRow({ order }: { order: AdminOrder }) {
+  const { orderId, product, currency, refundedAmount } = order;
+  const [tone, label] = orderStatus(order);
+  return (
+    <tr>
+      <td className="main-cell">
+        <Link to="/admin/orders/$orderId" params={{ orderId }} className="row-target m" data-row dir="auto">
+          {product.title}
+        </Link>
+        <code className="second soft">{orderId}</code>
+      </td>
+      <td>
+        <StatusTag tone={tone}>{label}</StatusTag>
+      </td>
+      <td className="wraps">
+        <PersonLink person={order.buyer} />
+      </td>
+      <td className="wide-cell wraps">
+        <PersonLink person={order.seller} />
+      </td>
+      <td className="r">
+        <b className="m">{formatMoney(order.amount, currency)}</b>
+        {refundedAmount > 0 && <div className="sm soft">−{formatMoney(refundedAmount, currency)}</div>}
+      </td>
+      <td className="r soft">
+        <Time iso={order.createdAt} />
+      </td>
+    </tr>
+  );
+}
