@@ -18,6 +18,8 @@ export type SaveState =
 
 const SAVE_AFTER_MS = 800;
 const RETRY_AFTER_MS = 5_000;
+/** Other fields of the product may change between two attempts. */
+const MAX_ATTEMPTS = 3;
 
 /** A product that was never on sale is saved as one types. Each change of another one would be a version for its buyers. */
 export const savesItself = ({ publishedAt }: Pick<ProductDetail, "publishedAt">): boolean =>
@@ -101,23 +103,36 @@ export class WorkflowSaver {
     clearTimeout(this.#timer);
     // A check that is under way ends soon.
     this.#isUrgent = true;
-    while (this.#running !== null) await this.#running;
-    if (!this.#isSavable || this.#state.kind === "conflict") return;
-    this.#isUrgent = false;
-    this.#running = this.#save().finally(() => {
-      this.#running = null;
+    await this.#takeTurn(async () => {
+      if (!this.#isSavable || this.#state.kind === "conflict") return;
+      this.#isUrgent = false;
+      await this.#save();
     });
-    await this.#running;
+  }
+
+  /** One request at a time: an older text that is repeated after a lost connection must not follow a newer one. */
+  async #takeTurn<T>(work: () => Promise<T>): Promise<T> {
+    while (this.#running !== null) await this.#running;
+    const turn = work();
+    this.#running = turn
+      .then(
+        () => {},
+        () => {},
+      )
+      .finally(() => {
+        this.#running = null;
+      });
+    return turn;
   }
 
   async #save(): Promise<void> {
     this.#show({ kind: "saving" });
     const text = this.#text;
     try {
-      await this.send({ content: text });
+      await this.#send({ content: text });
     } catch (error) {
       noticeEndOfSession(error);
-      if (statusOf(error) === 412) return;
+      if (this.#state.kind === "conflict") return;
       const isRefused = statusOf(error) === 400 || statusOf(error) === 422;
       this.#show(isRefused ? { kind: "kept" } : { kind: "failed", error });
       if (!isRefused) this.#saveIn(RETRY_AFTER_MS);
@@ -125,7 +140,12 @@ export class WorkflowSaver {
   }
 
   /** Sends a change with the version that this editor has seen. A conflict is shown, and thrown. */
-  async send(change: UpdateProduct & { content: string }): Promise<ProductDetail> {
+  send(change: UpdateProduct & { content: string }): Promise<ProductDetail> {
+    clearTimeout(this.#timer);
+    return this.#takeTurn(() => this.#send(change));
+  }
+
+  async #send(change: UpdateProduct & { content: string }): Promise<ProductDetail> {
     const { data, headers } = await this.#sendUnlessConflict(change);
     this.#base = { text: change.content, etag: headers.get("etag") ?? "" };
     this.keep();
@@ -134,23 +154,23 @@ export class WorkflowSaver {
     return data;
   }
 
-  async #sendUnlessConflict(change: UpdateProduct) {
-    const request = () =>
-      stoa.products
-        .update(this.#productId, change, { headers: { "if-match": this.#base.etag } })
-        .withResponse();
-    try {
-      return await request();
-    } catch (error) {
-      if (statusOf(error) !== 412) throw error;
-      const theirs = await this.#fetchPresent();
-      // Something else of the product was changed, such as its price.
-      if (theirs.text === this.#base.text || theirs.text === change.content) {
-        this.#base = { ...this.#base, etag: theirs.etag };
-        return await request();
+  async #sendUnlessConflict(change: UpdateProduct & { content: string }) {
+    let { text, etag } = this.#base;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await stoa.products
+          .update(this.#productId, change, { headers: { "if-match": etag } })
+          .withResponse();
+      } catch (error) {
+        if (statusOf(error) !== 412 || attempt === MAX_ATTEMPTS) throw error;
+        const theirs = await this.#fetchPresent();
+        // Else something beside the text was changed, such as the price.
+        if (theirs.text !== text && theirs.text !== change.content) {
+          this.#show({ kind: "conflict", theirs });
+          throw error;
+        }
+        ({ text, etag } = theirs);
       }
-      this.#show({ kind: "conflict", theirs });
-      throw error;
     }
   }
 
