@@ -6,6 +6,7 @@ import { type Report, toMarkdown, writeReport } from "./report.ts";
 import { measureAnalytics } from "./scenarios/analytics.ts";
 import { measureAuthenticate } from "./scenarios/authenticate.ts";
 import { measureCatalogue } from "./scenarios/catalogue.ts";
+import { measureClicks } from "./scenarios/clicks.ts";
 import { measureCommandLine } from "./scenarios/command-line.ts";
 import { measureExecute } from "./scenarios/execute.ts";
 import { measureExpressions } from "./scenarios/expressions.ts";
@@ -39,6 +40,7 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   workflows: measureWorkflows,
   "webhook-lists": measureWebhookLists,
   pages: measurePages,
+  clicks: measureClicks,
   "sdk-types": measureSdkTypes,
   "command-line": measureCommandLine,
 };

@@ -56,7 +56,7 @@ export function openShop(options: Options, count = PRODUCTS): Promise<Shop> {
 /** We start the database first and the service joins it, so that it finds a filled shop. */
 async function makeShop(options: Options, count: number): Promise<Shop> {
   const { dataDir } = await filledDataFolder(options, String(count), makersOf(options), async (dataDir) => {
-    await fill(dataDir, options.prompts, count);
+    await fillProducts(dataDir, options.prompts, count);
     return "";
   });
   const database = await startEmbedded(dataDir);
@@ -88,12 +88,12 @@ async function makeShop(options: Options, count: number): Promise<Shop> {
 }
 
 /** Files that decide the content of a shop. */
-const makersOf = ({ prompts }: Options) => [
+export const makersOf = ({ prompts }: Options) => [
   prompts,
   ...["texts.ts", "products.ts", "loading.ts"].map((name) => new URL(name, import.meta.url)),
 ];
 
-async function fill(dataDir: string, prompts: string, count: number): Promise<void> {
+export async function fillProducts(dataDir: string, prompts: string, count: number): Promise<void> {
   const database = await startEmbedded(dataDir, { settings: LOADING });
   try {
     const connection = { target: database.connection };

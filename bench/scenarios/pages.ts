@@ -37,6 +37,7 @@ export async function measurePages(options: Options): Promise<Report> {
   const rows: string[][] = [];
   for (const [page, path] of Object.entries(await pagesOf(shop)))
     for (const [device, { flags, lcpMs }] of Object.entries(DEVICES)) {
+      if (!options.questions.test(`${page} ${device}`)) continue;
       const measured = await runLighthouse(shop, path, flags);
       rows.push([page, device, ...cellsOf(measured, lcpMs)]);
     }
@@ -44,7 +45,7 @@ export async function measurePages(options: Options): Promise<Report> {
     columns: ["page", "device", "LCP", "blocking", "shift", "sent", "scores", "aims met"],
     rows,
     notes: [
-      `Scores: ${CATEGORIES.join(", ")}. Aims: every score ${LEAST_SCORE} or more, LCP within 1.0 s (desktop) and 2.5 s (phone), shift within ${MAX_SHIFT}. Pages of members are not for search engines, so that their last score is not counted.`,
+      `Scores: ${CATEGORIES.join(", ")}. Aims: every score ${LEAST_SCORE} or more, LCP within 1.0 s (desktop) and 2.5 s (phone), shift within ${MAX_SHIFT}. Pages of members and of search results are not for search engines, so that their last score is not counted.`,
     ],
   };
 }
@@ -95,7 +96,7 @@ async function runLighthouse({ origin, session }: Shop, path: string, flags: str
   await lighthouse.output();
   const { audits, categories } = JSON.parse(await readFile(report, "utf8"));
   const numberOf = (audit: string): number => audits[audit].numericValue;
-  const counted = isForMembers(path) ? CATEGORIES.slice(0, -1) : CATEGORIES;
+  const counted = isForMembers(path) || path.startsWith("/search") ? CATEGORIES.slice(0, -1) : CATEGORIES;
   return {
     lcp: numberOf("largest-contentful-paint"),
     blocking: numberOf("total-blocking-time"),
