@@ -295,10 +295,11 @@ test("guide import-export: its shell blocks give the described results", async (
 
 test("guide files: its shell blocks give the described results", async () => {
   const blocks = await keyedBlocksOf("files.md");
-  const [, added, downloaded, image, removed, ...others] = await run(blocks);
+  const [, added, downloaded, image, moved, removed, ...others] = await run(blocks);
   assert.equal(JSON.parse(added!).data.name, "guide.md");
   assert.equal(downloaded, "# How to use it\n\nName a topic.");
   assert.equal(JSON.parse(image!).data.alt, "A drop of rain");
+  assert.equal(JSON.parse(moved!).data.alt, "Rain on a window");
   assert.equal(removed!.match(/"success":true/g)?.length, 2);
   assert.deepEqual(others, [], "a shell block without an assertion");
 });

@@ -752,8 +752,8 @@ export interface SalesQuoteQuery {
   price: number;
   /** Default: the marketplace's */
   currency?: undefined | string;
-  /** The buyers' countries, separated by commas, such as DE,FR,US */
-  countries: string[];
+  /** The buyers' countries, at most 30, separated by commas: DE,FR,US */
+  countries: string;
   /** The commission of a referrer; default: the rate of your account */
   commissionBasisPoints?: undefined | number;
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Country } from "../accounts/countries.ts";
+import { isCountry } from "../accounts/countries.ts";
 import { endpoint, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, filter, paging, QueryCurrency, queryNumber, Timestamp } from "../core/envelope.ts";
 import { orderStatuses, PurchaseDetail, receiptNumber, taxRate } from "./purchases.ts";
@@ -62,17 +62,19 @@ export const AdminOrderDetail = AdminOrder.extend({
   receiptNumber,
 }).meta({ id: "AdminOrderDetail" });
 
-export const MAX_QUOTED_COUNTRIES = 30;
+const MAX_QUOTED_COUNTRIES = 30;
 
 const QuoteSale = z.strictObject({
   price: queryNumber(z.number().positive()).describe("In the unit of the currency"),
   currency: QueryCurrency.optional().describe("Default: the marketplace's"),
   countries: z
     .string()
-    .max(MAX_QUOTED_COUNTRIES * 4)
-    .transform((text) => [...new Set(text.split(",").map((code) => code.trim().toUpperCase()))])
-    .pipe(z.array(Country).max(MAX_QUOTED_COUNTRIES))
-    .describe("The buyers' countries, separated by commas, such as DE,FR,US"),
+    .max(MAX_QUOTED_COUNTRIES * 3 - 1)
+    .refine(
+      (text) => text.split(",").every(isCountry),
+      "must be ISO 3166-1 codes with commas between them: DE,US",
+    )
+    .describe(`The buyers' countries, at most ${MAX_QUOTED_COUNTRIES}, separated by commas: DE,FR,US`),
   commissionBasisPoints: queryNumber(z.int().min(0).max(10_000))
     .optional()
     .describe("The commission of a referrer; default: the rate of your account"),

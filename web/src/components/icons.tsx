@@ -6,6 +6,7 @@ import {
   IconArchive,
   IconArrowBackUp,
   IconArrowForwardUp,
+  IconArrowLeft,
   IconArrowUp,
   IconBell,
   IconBook2,
@@ -17,6 +18,7 @@ import {
   IconCircleDashed,
   IconClock,
   IconCloud,
+  IconCloudCheck,
   IconCode,
   IconColumns2,
   IconCopy,
@@ -27,6 +29,7 @@ import {
   IconDownload,
   IconExternalLink,
   IconEye,
+  IconFile,
   IconFlag,
   IconFlask,
   IconGauge,
@@ -38,6 +41,7 @@ import {
   IconHistory,
   IconHome,
   IconHourglass,
+  IconInfoCircle,
   IconKey,
   IconLink,
   IconListDetails,
@@ -89,6 +93,7 @@ export const ApprovalIcon = drawn(IconUserCheck);
 export const AppsIcon = drawn(IconApps);
 export const ArchiveIcon = drawn(IconArchive);
 export const ArrowUpIcon = drawn(IconArrowUp);
+export const BackIcon = drawn(IconArrowLeft);
 export const BankIcon = drawn(IconBuildingBank);
 export const BellIcon = drawn(IconBell);
 export const BookIcon = drawn(IconBook2);
@@ -111,6 +116,7 @@ export const DownloadIcon = drawn(IconDownload);
 export const EditIcon = drawn(IconPencil);
 export const EventsIcon = drawn(IconActivity);
 export const EyeIcon = drawn(IconEye);
+export const FileIcon = drawn(IconFile);
 export const FlagIcon = drawn(IconFlag);
 export const FlaskIcon = drawn(IconFlask);
 export const GaugeIcon = drawn(IconGauge);
@@ -120,6 +126,7 @@ export const HeartIcon = drawn(IconHeart);
 export const HistoryIcon = drawn(IconHistory);
 export const HomeIcon = drawn(IconHome);
 export const ImageIcon = drawn(IconPhoto);
+export const InfoIcon = drawn(IconInfoCircle);
 export const KeyIcon = drawn(IconKey);
 export const LinkIcon = drawn(IconLink);
 export const LogIcon = drawn(IconListDetails);
@@ -141,6 +148,7 @@ export const ResumeIcon = drawn(IconPlayerTrackNext);
 export const ReviewIcon = drawn(IconStar);
 export const RotateIcon = drawn(IconRefresh);
 export const RunningIcon = drawn(IconLoader2);
+export const SavedIcon = drawn(IconCloudCheck);
 export const SearchIcon = drawn(IconSearch);
 export const SendIcon = drawn(IconSend);
 export const SettingsIcon = drawn(IconSettings);

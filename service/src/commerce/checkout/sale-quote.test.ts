@@ -55,7 +55,7 @@ for (const taxInclusive of [false, true])
 test("GET /sales/quote: countries in order, the account's commission by default", async () => {
   const market = await openMarket({ config: { taxRates: RATES } });
   const seller = await market.createUser();
-  const { data } = (await quote(seller, "price=10&countries=de,US,DE")).body;
+  const { data } = (await quote(seller, "price=10&countries=DE,US,DE")).body;
   assert.deepEqual(
     [data.currency, data.decimals, data.feeBasisPoints, data.commissionBasisPoints],
     ["USD", 2, 1_000, 1_000],
@@ -76,7 +76,7 @@ test("GET /sales/quote: countries in order, the account's commission by default"
   ]);
   const fieldOf = async (query: string) =>
     assertError(await quote(seller, query), 400, "INVALID_REQUEST").field;
-  assert.equal(await fieldOf("price=10&countries=XX"), "countries[0]");
+  assert.equal(await fieldOf("price=10&countries=XX"), "countries");
   assert.equal(await fieldOf("price=10.001&countries=DE"), "price");
   assert.equal(await fieldOf("price=10&currency=CHF&countries=DE"), "currency");
   assert.equal(await fieldOf("price=0&countries=DE"), "price");

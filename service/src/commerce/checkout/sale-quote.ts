@@ -8,7 +8,8 @@ import { splitSale } from "../../core/money/split.ts";
 
 /** GET /sales/quote: the split of a sale that has not happened, by the rates and rounding of a purchase. */
 export async function readSaleQuote(ctx: Context, caller: Member, query: QuoteSale): Promise<SaleQuote> {
-  const { currency = ctx.config.currency, countries } = query;
+  const { currency = ctx.config.currency } = query;
+  const countries = [...new Set(query.countries.split(","))];
   if (!ctx.config.currencies.includes(currency))
     throw invalidRequest("currency", `must be one of ${ctx.config.currencies.join(", ")}`);
   const priceMinor = toMinor(query.price, currency);

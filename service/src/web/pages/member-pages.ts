@@ -39,6 +39,8 @@ export const MEMBER_PAGES: Record<string, string> = {
   "/admin/disputes": "src/pages/administration/disputes.tsx",
   "/admin/payouts": "src/pages/administration/payouts.tsx",
   "/admin/webhooks": "src/pages/administration/webhooks.tsx",
+  "/studio/products/new": "src/pages/product-editor/new-product.tsx",
+  "/studio/products/:productId": "src/pages/product-editor/product-editor.tsx",
   "/settings": "src/pages/api-access/api-keys.tsx",
   "/settings/api": "src/pages/api-access/api-keys.tsx",
   "/settings/oauth-apps": "src/pages/api-access/oauth-apps.tsx",

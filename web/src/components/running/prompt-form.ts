@@ -146,12 +146,13 @@ export function toExecute({ product, variables, values, target, limits }: Reques
 }
 
 /** Without a limit of the answer, it is estimated with the expected number of tokens. */
-function toEstimate({ productId, apiKeyId, variables, options }: Execute): EstimateExecution {
+function toEstimate({ productId, apiKeyId, variables, draft, options }: Execute): EstimateExecution {
   const { model, version, maxTokens = EXPECTED_TOKENS } = options ?? {};
   return {
     productId,
     apiKeyId,
     ...(variables && { variables }),
+    ...(draft && { draft }),
     options: { ...(model !== undefined && { model }), ...(version !== undefined && { version }), maxTokens },
   };
 }

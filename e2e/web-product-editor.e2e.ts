@@ -1,0 +1,391 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { createDraft, createProduct, haiku } from "@stoa/service/test/factories.ts";
+import { isFullSize } from "@stoa/service/test/full-size.ts";
+import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
+import { picture } from "@stoa/service/test/uploads.ts";
+import fc from "fast-check";
+import type { Browser, Locator, Page } from "playwright-core";
+import { click, looks, openBrowser, sees } from "./browser.ts";
+import { openAt, openMember } from "./members.ts";
+import { buildWebClient, mustBeSound, type WebPage } from "./web.ts";
+
+let market: Market;
+let browser: Browser;
+before(async () => {
+  await buildWebClient();
+  market = await openMarket();
+  browser = await openBrowser();
+});
+after(async () => {
+  await browser?.close();
+  await market.close();
+});
+
+const field = (page: Page, label: string) => page.getByLabel(label, { exact: true });
+const tab = (page: Page, name: string | RegExp) =>
+  page.getByRole("navigation", { name: "Parts of the product" }).getByRole("button", { name }).click();
+const prompt = (page: Page) => page.getByRole("textbox", { name: "Prompt text" });
+const save = (page: Page) => page.keyboard.press("Control+s");
+const isSaved = (page: Page) =>
+  page
+    .getByRole("status")
+    .filter({ hasText: /^(Saved|Kept)/ })
+    .waitFor();
+const readProduct = async (client: Client, id: string) => (await client.get(`/v1/products/${id}`)).body.data;
+
+/** Asserts that nothing was wrong but the refusals that a test provokes, which browsers also log. */
+function mustBeCalm({ complaints, foreign }: WebPage): void {
+  const unexpected = complaints.filter((text) => !text.startsWith("Failed to load resource"));
+  assert.deepEqual([...unexpected, ...foreign], []);
+}
+
+test("a first product: from an empty account to the market, after a test run, in at most 15 interactions", async () => {
+  const { session, context } = await openMember(market, browser);
+  const watched = await openAt(context, market, "/studio/products/new");
+  const { page } = watched;
+  let interactions = 0;
+  const act = async (action: Promise<unknown>) => {
+    interactions++;
+    await action;
+  };
+  await act(field(page, "Title").fill("Haiku about anything"));
+  await act(field(page, "Price").fill("4.99"));
+  await act(click(page, "Create the draft"));
+  await act(prompt(page).fill("Write a haiku about {{topic}} in {{language=English}}."));
+  await act(page.getByRole("textbox", { name: /^topic/ }).fill("rain"));
+  await act(page.keyboard.press("Control+Enter"));
+  await sees(page, "Completed");
+  await act(click(page, "Use as sample"));
+  await act(page.getByRole("button", { name: /^Choose a category/ }).click());
+  await act(page.getByLabel("Category").selectOption("writing"));
+  await act(field(page, "Description").fill("Three lines on the topic that you name."));
+  await act(field(page, "OpenAI").check());
+  await act(click(page, "Publish 1.0.0"));
+  await sees(page, "Version 1.0.0 is on sale");
+  assert.ok(interactions <= 15, `${interactions} interactions`);
+  const { data } = (await session.get("/v1/products?author=me")).body;
+  const product = await readProduct(session, data[0].id);
+  assert.deepEqual(
+    [product.status, product.content, product.category, product.samples.length, product.samples[0].input],
+    ["published", "Write a haiku about {{topic}} in {{language=English}}.", "writing", 1, { topic: "rain" }],
+  );
+  assert.deepEqual(
+    product.variables.map(({ name, required }: { name: string; required: boolean }) => [name, required]),
+    [
+      ["topic", true],
+      ["language", false],
+    ],
+  );
+  mustBeCalm(watched);
+  await context.close();
+});
+
+const TABS = ["details", "price", "media", "samples", "discounts", "referrals", "versions"];
+
+for (const look of looks)
+  test(`the editor, ${look.width} pixels, ${look.scheme}: sound in each tab`, async () => {
+    const { session, context } = await openMember(market, browser, { look });
+    const content =
+      "System: be brief.\nWrite about {{topic}} and {{tone}}.\n{{#if tone}}Calm.{{/if}}\u202eHidden";
+    const id = await createDraft(session, { content, description: "**Three** lines." });
+    const sample = { input: { topic: "rain", tone: "calm" }, output: "Rain.", model: "sandbox-1" };
+    await session.patch(`/v1/products/${id}`, { samples: [sample] });
+    const empty = await openAt(context, market, "/studio/products/new");
+    await sees(empty.page, "Create the draft");
+    await mustBeSound(empty, "editor new");
+    const watched = await openAt(context, market, `/studio/products/${id}`);
+    const { page } = watched;
+    await sees(page, "Bidirectional character U+202E.");
+    await page.locator(".cm-content").waitFor({ state: "attached" });
+    await mustBeSound(watched, "editor prompt");
+    for (const name of TABS) {
+      await page.goto(`${market.origin}/studio/products/${id}?tab=${name}`);
+      await page.locator(".pe-tab > *").first().waitFor();
+      await mustBeSound(watched, `editor ${name}`);
+    }
+    await context.close();
+  });
+
+test("advice about a prompt: at its line, with its fix; undo takes any change back", async () => {
+  const { session, context } = await openMember(market, browser);
+  const id = await createDraft(session, { content: "Write about {{topic}}." });
+  const watched = await openAt(context, market, `/studio/products/${id}`);
+  const { page } = watched;
+  const secret = `sk-${"a1".repeat(16)}`;
+  await prompt(page).fill(`user: hi\n{{topic}} {{tone=calm}}\nKey ${secret}\n{% if x %}a\u200bb`);
+  for (const fact of [
+    "“user:” looks like the beginning of a message.",
+    "sk-a1a1a… looks like a key.",
+    "{% if x %} goes to the model as it is.",
+    "Hidden character U+200B.",
+    "topic has no description and no default.",
+  ])
+    await sees(page, fact);
+  await click(page, "Remove all");
+  await page.getByText("Hidden character U+200B.").waitFor({ state: "detached" });
+  await click(page, "Describe it");
+  await field(page, "Description").fill("What it is about");
+  await page.getByText("topic has no description and no default.").waitFor({ state: "detached" });
+  await save(page);
+  await isSaved(page);
+  const stored = await readProduct(session, id);
+  assert.equal(stored.content, `user: hi\n{{topic}} {{tone=calm}}\nKey ${secret}\n{% if x %}ab`);
+  assert.deepEqual(stored.variables[0], { name: "topic", description: "What it is about", required: true });
+  // The variable is renamed: what was written about the old one stays until it is removed.
+  await prompt(page).fill("Write about {{subject}}.");
+  await sees(page, "topic is not used.");
+  await click(page, "Remove it");
+  await page.keyboard.press("Control+z");
+  await sees(page, "topic is not used.");
+  await page.keyboard.press("Control+Shift+z");
+  await page.getByText("topic is not used.").waitFor({ state: "detached" });
+  await save(page);
+  await isSaved(page);
+  const names = (await readProduct(session, id)).variables.map(({ name }: { name: string }) => name);
+  assert.deepEqual(names, ["subject"]);
+  // What the service would refuse is not sent, and all else is.
+  await tab(page, "Details");
+  await field(page, "Title").fill("");
+  await field(page, "License").fill("MIT");
+  await save(page);
+  await sees(page, "Not saved: Title");
+  const held = await readProduct(session, id);
+  assert.deepEqual([held.title, held.license], [haiku.title, "MIT"]);
+  mustBeCalm(watched);
+  await context.close();
+});
+
+test("a publication that is refused: leads to the field, with the reason of the service", async () => {
+  const { session, context } = await openMember(market, browser);
+  const id = await createDraft(session, { description: "", compatibility: [] });
+  const watched = await openAt(context, market, `/studio/products/${id}`);
+  const { page } = watched;
+  await click(page, "Publish 1.0.0");
+  await field(page, "Description").and(page.locator(":focus")).waitFor();
+  await sees(page, "Say what a buyer gets.");
+  await field(page, "Description").fill("Three lines.");
+  await field(page, "OpenAI").check();
+  await tab(page, "Price");
+  await field(page, "Price").fill("1000000000");
+  await click(page, "Publish 1.0.0");
+  await sees(page, /Must be at most/);
+  await field(page, "Price").and(page.locator("[aria-invalid]:focus")).waitFor();
+  await field(page, "Price").fill("7.5");
+  await click(page, "Publish 1.0.0");
+  await sees(page, "Version 1.0.0 is on sale");
+  assert.equal((await readProduct(session, id)).price, 7.5);
+  mustBeCalm(watched);
+  await context.close();
+});
+
+test("a product on sale: changes wait in the browser, run as a draft, and become a version", async () => {
+  const { session, context } = await openMember(market, browser);
+  const id = await createProduct(session);
+  const watched = await openAt(context, market, `/studio/products/${id}`);
+  const { page } = watched;
+  await prompt(page).fill("Write a poem about {{topic}} in {{language=English}}.");
+  await page.getByRole("textbox", { name: /^topic/ }).fill("snow");
+  await page.keyboard.press("Control+Enter");
+  await sees(page, "Completed");
+  assert.equal(await page.getByRole("button", { name: "Use as sample" }).count(), 0);
+  await isSaved(page);
+  assert.equal(
+    (await readProduct(session, id)).content,
+    haiku.content,
+    "nothing is sold before it is published",
+  );
+  const other = await openAt(context, market, `/studio/products/${id}`);
+  await prompt(other.page).filter({ hasText: "Write a poem" }).waitFor();
+  // Another client changes the same product meanwhile.
+  await session.patch(`/v1/products/${id}`, { tags: ["elsewhere"] });
+  await click(page, "Publish a version");
+  await page.getByLabel("What is new").fill("Poems");
+  await click(page, "Publish 1.1.0");
+  await sees(page, "The product was changed elsewhere.");
+  await click(page, "Publish a version");
+  await page.getByLabel("What is new").fill("Poems");
+  await click(page, "Publish 1.1.0");
+  await page.getByRole("button", { name: "Published" }).waitFor();
+  const { version, changelog, content, tags } = await readProduct(session, id);
+  assert.deepEqual([version, changelog, tags], ["1.1.0", "Poems", ["elsewhere"]]);
+  assert.match(content, /^Write a poem/);
+  await tab(page, "Versions");
+  await page.getByRole("button", { name: /^1\.1\.0/ }).click();
+  await page.locator(".pe-diff ins", { hasText: "poem" }).waitFor();
+  await page.locator(".pe-diff del", { hasText: "haiku" }).waitFor();
+  for (const tab of [watched, other]) mustBeCalm(tab);
+  await context.close();
+});
+
+test("images and files: stored with progress, described, ordered and removed", async () => {
+  const { session, context } = await openMember(market, browser);
+  const id = await createDraft(session);
+  const watched = await openAt(context, market, `/studio/products/${id}?tab=media`);
+  const { page } = watched;
+  const images = await Promise.all([20, 200].map((red) => picture({ red })));
+  await page
+    .getByLabel("Image files")
+    .setInputFiles(
+      images.map((bytes, at) => ({ name: `${at}.png`, mimeType: "image/png", buffer: Buffer.from(bytes) })),
+    );
+  await field(page, "Description of image 2").fill("Rain");
+  await page.keyboard.press("Tab");
+  await click(page, "Move image 2 forward");
+  await field(page, "Description of image 1").and(page.locator("[value=Rain]")).waitFor();
+  await page.getByLabel("Files for buyers").setInputFiles([
+    { name: "guide.md", mimeType: "text/markdown", buffer: Buffer.from("# Guide") },
+    { name: "bad.pdf", mimeType: "application/pdf", buffer: Buffer.from("no pdf") },
+  ]);
+  await page.getByRole("link", { name: "guide.md" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: /file/ }).waitFor();
+  await click(page, "Remove image 2");
+  await page.getByLabel("Description of image 2").waitFor({ state: "detached" });
+  const { gallery, files } = await readProduct(session, id);
+  assert.deepEqual(
+    [gallery.map(({ alt }: { alt: string }) => alt), files.map(({ name }: { name: string }) => name)],
+    [["Rain"], ["guide.md"]],
+  );
+  await tab(page, "Details");
+  await field(page, "Title").fill("With pictures");
+  await save(page);
+  await isSaved(page);
+  assert.equal((await readProduct(session, id)).title, "With pictures");
+  mustBeCalm(watched);
+  await context.close();
+});
+
+/** Chooses a side for every field of the conflict, and returns the texts that were given up. */
+async function decide(page: Page, side: "mine" | "theirs"): Promise<string[]> {
+  const dialog = page.getByRole("dialog", { name: "Changed here and elsewhere" });
+  const other = side === "mine" ? "theirs" : "mine";
+  // What is struck out stood there before both.
+  const dropped = await dialog.locator(`[data-side=${other}] ins`).allInnerTexts();
+  await click(page, side === "mine" ? "All yours" : "All theirs");
+  await click(page, "Keep what is chosen");
+  return dropped;
+}
+
+test("two tabs change the same and other fields: the person sees three texts and chooses for each field", async () => {
+  const { session, context } = await openMember(market, browser);
+  const id = await createDraft(session);
+  const first = await openAt(context, market, `/studio/products/${id}?tab=details`);
+  const second = await openAt(context, market, `/studio/products/${id}?tab=details`);
+  await field(first.page, "Title").fill("Haiku about rain");
+  await field(first.page, "License").fill("MIT");
+  await save(first.page);
+  await isSaved(first.page);
+  await field(second.page, "Title").fill("Haiku about snow");
+  await field(second.page, "Public preview").fill("A haiku");
+  await save(second.page);
+  const dialog = second.page.getByRole("dialog");
+  await dialog.getByText("Changed here and elsewhere").waitFor();
+  mustBeCalm(second);
+  second.complaints.length = 0;
+  await mustBeSound(second, "editor conflict");
+  for (const [side, word] of [
+    ["mine", "snow"],
+    ["theirs", "rain"],
+    ["base", "anything"],
+  ])
+    await dialog.locator(`[data-side=${side}]`, { hasText: word! }).waitFor();
+  assert.equal(
+    (await readProduct(session, id)).title,
+    "Haiku about rain",
+    "nothing is stored before the choice",
+  );
+  assert.ok(await dialog.getByRole("button", { name: "Keep what is chosen" }).isDisabled());
+  await dialog.getByRole("radio", { name: /^Yours/ }).check();
+  await click(second.page, "Keep what is chosen");
+  await isSaved(second.page);
+  const { title, license, contentPreview } = await readProduct(session, id);
+  assert.deepEqual([title, license, contentPreview], ["Haiku about snow", "MIT", "A haiku"]);
+  // The first tab takes over what it had not changed.
+  await field(first.page, "Description").fill("Seventeen syllables.");
+  await save(first.page);
+  await first.page.getByRole("heading", { name: "Haiku about snow" }).waitFor();
+  await isSaved(first.page);
+  assert.equal((await readProduct(session, id)).description, "Seventeen syllables.");
+  for (const watched of [first, second]) mustBeCalm(watched);
+  await context.close();
+});
+
+/** Types at the end, at once: between reading and writing, the text could change. */
+const append = (input: Locator, text: string) =>
+  input.evaluate((element, more) => {
+    const control = element as unknown as { value: string; dispatchEvent: (event: Event) => void };
+    const { set } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(control), "value") ?? {};
+    set?.call(control, control.value + more);
+    control.dispatchEvent(new Event("input", { bubbles: true }));
+  }, text);
+
+const FIELDS = ["Title", "Description", "License", "Public preview"] as const;
+const KEYS = ["title", "description", "license", "contentPreview"] as const;
+
+interface Step {
+  tab: 0 | 1;
+  action: { field: number } | "save";
+}
+
+test("two tabs on one product, random interleavings: no edit is lost without a choice", async () => {
+  const { session, context } = await openMember(market, browser);
+  const id = await createDraft(session, { title: "t0", description: "d0", license: "l0", preview: "p0" });
+  const tabs = await Promise.all(
+    [0, 1].map(() => openAt(context, market, `/studio/products/${id}?tab=details`)),
+  );
+  const tokens = new Set<string>();
+  const dropped: string[] = [];
+  const settle = async ({ page }: WebPage, side: "mine" | "theirs") => {
+    for (;;) {
+      await save(page);
+      const saved = page.getByRole("status").filter({ hasText: /^Saved/ });
+      const conflict = page.getByRole("dialog", { name: "Changed here and elsewhere" });
+      await saved.or(conflict).first().waitFor();
+      if ((await conflict.count()) === 0) return;
+      dropped.push(...(await decide(page, side)));
+    }
+  };
+  let count = 0;
+  const step = fc.record<Step>({
+    tab: fc.constantFrom<0 | 1>(0, 1),
+    action: fc.oneof(
+      { weight: 3, arbitrary: fc.record({ field: fc.nat(FIELDS.length - 1) }) },
+      { weight: 1, arbitrary: fc.constant("save" as const) },
+    ),
+  });
+  const cases = fc.record({
+    steps: fc.array(step, { minLength: 3, maxLength: 6 }),
+    side: fc.constantFrom<"mine" | "theirs">("mine", "theirs"),
+  });
+  const property = fc.asyncProperty(cases, async ({ steps, side }) => {
+    for (const { tab, action } of steps) {
+      const { page } = tabs[tab]!;
+      if (action === "save") {
+        await settle(tabs[tab]!, side);
+        continue;
+      }
+      // A conflict may open by itself, since what is typed is saved after a moment.
+      const open = page.getByRole("dialog", { name: "Changed here and elsewhere" });
+      if ((await open.count()) > 0) dropped.push(...(await decide(page, side)));
+      const token = `w${(count++).toString(36)}`;
+      tokens.add(token);
+      await append(field(page, FIELDS[action.field]!), ` ${token}`);
+    }
+    for (const tab of [0, 1, 0] as const) await settle(tabs[tab]!, side);
+    const product = await readProduct(session, id);
+    const kept = KEYS.map((key) => product[key]).join(" ");
+    const known = new Set(`${kept} ${dropped.join(" ")}`.split(/\s+/));
+    assert.deepEqual(
+      [...tokens].filter((token) => !known.has(token)),
+      [],
+    );
+    // Short texts for the next one.
+    if (kept.length > 400)
+      await session
+        .patch(`/v1/products/${id}`, { title: "t", description: "d", license: "l", preview: "p" })
+        .then(() => tokens.clear());
+  });
+  await fc.assert(property, { numRuns: isFullSize ? 200 : 20, endOnFailure: true });
+  for (const watched of tabs) mustBeCalm(watched);
+  await context.close();
+});
