@@ -5,11 +5,14 @@ import type { Stoa } from "../src/index.ts";
 const ids: Record<string, string> = { version: "1.0.0", stepId: "draft" };
 const png = new File([Buffer.from("iVBORw0KGgo=", "base64")], "picture.png", { type: "image/png" });
 
+/** Queries with a field that is required. */
+const queries: Record<string, object> = { "sales.quote": { price: 10, countries: "DE" } };
+
 /** Arguments of the method without its options: the example body, and a query of defaults. */
-export function argumentsFor({ path, request, query }: Endpoint): unknown[] {
+export function argumentsFor({ name, path, request, query }: Endpoint): unknown[] {
   const pathParts = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ids[name!] ?? "x1");
   const hasQuery = Object.keys(query.shape).length > 0;
-  return [...pathParts, ...bodyFor(request), ...(hasQuery ? [{}] : [])];
+  return [...pathParts, ...bodyFor(request), ...(hasQuery ? [queries[name] ?? {}] : [])];
 }
 
 function bodyFor(request: Endpoint["request"]): unknown[] {

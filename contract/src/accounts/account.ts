@@ -229,9 +229,9 @@ export const unlinkProvider = endpoint({
     "Ends your other sessions that began with it, and sends you an email. You can still sign in by an emailed link. A later sign-in there with your email address links it again.",
   access: session,
   requiresFreshSignIn: true,
-  params: z.object({ provider: z.enum(identityProviders) }),
+  params: z.object({ provider: z.string().describe("`github` or `google`") }),
   response: one(z.object({ provider: z.enum(identityProviders), sessionsEnded: z.int() })),
-  errors: ["NOT_FOUND"],
+  errors: ["SIGN_IN_PROVIDER_NOT_FOUND"],
 });
 
 export const sessions = endpoint({

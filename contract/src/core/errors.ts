@@ -34,6 +34,10 @@ export const errorCatalogue = {
   STEP_NOT_FOUND: { status: 404, message: "No step that has started in this execution has this id." },
   PAYMENT_METHOD_NOT_FOUND: { status: 404, message: "No payment method of yours has this id." },
   API_KEY_NOT_FOUND: { status: 404, message: "No API key of yours has this id." },
+  SIGN_IN_PROVIDER_NOT_FOUND: {
+    status: 404,
+    message: "No sign-in provider of this name is linked to your account.",
+  },
   SESSION_NOT_FOUND: { status: 404, message: "No session of yours has this id." },
   OAUTH_CLIENT_NOT_FOUND: { status: 404, message: "No OAuth client of yours has this id." },
   GRANT_NOT_FOUND: { status: 404, message: "No grant of yours has this id." },
@@ -160,6 +164,7 @@ export const errorRemedies: Record<ErrorCode, string> = {
   PAYMENT_METHOD_NOT_FOUND:
     "Take the id from GET /payment-methods, or omit it to pay with the default method.",
   API_KEY_NOT_FOUND: "Take the id from GET /api-keys.",
+  SIGN_IN_PROVIDER_NOT_FOUND: "Take the name from GET /account/sign-in-providers.",
   SESSION_NOT_FOUND: "Take the id from GET /account/sessions.",
   OAUTH_CLIENT_NOT_FOUND: "Take the id from GET /oauth-clients.",
   GRANT_NOT_FOUND: "Take the id from GET /account/grants.",

@@ -1,7 +1,6 @@
 import { identityProviders, type SignInProviders } from "@stoa/contract";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import type { IdentityProviderName } from "../../integrations/identity-providers/identity-provider.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import { notifyAccount } from "../notifications/notify-account.ts";
 import { listLinkedProviders, unlinkProvider } from "../people/identities.ts";
@@ -25,14 +24,15 @@ export async function listOwnProviders(ctx: Context, { userId }: SessionCaller):
 export const unlinkOwnProvider = (
   ctx: Context,
   caller: SessionCaller,
-  provider: IdentityProviderName,
+  name: string,
   source: RequestSource,
-) =>
-  ctx.db.transaction().execute(async (tx) => {
+) => {
+  const provider = identityProviders.find((one) => one === name);
+  if (!provider) throw new ApiError("SIGN_IN_PROVIDER_NOT_FOUND");
+  return ctx.db.transaction().execute(async (tx) => {
     const { userId } = caller;
     const label = providerLabels[provider];
-    if (!(await unlinkProvider(tx, userId, provider)))
-      throw new ApiError("NOT_FOUND", `${label} is not linked to your account.`);
+    if (!(await unlinkProvider(tx, userId, provider))) throw new ApiError("SIGN_IN_PROVIDER_NOT_FOUND");
     await mustBeActiveSession(tx, caller);
     const sessionsEnded = await endSessions(ctx, tx, userId, { via: provider, but: caller.sessionId });
     const details = { provider, sessionsEnded };
@@ -46,3 +46,4 @@ export const unlinkOwnProvider = (
     );
     return { provider, sessionsEnded };
   });
+};

@@ -38,11 +38,16 @@ const queryOf = (entries: [string, string][]) => {
 const reads = endpoints.filter(({ method }) => method === "GET");
 const parametersOf = ({ query }: Endpoint) => Object.entries(query.shape) as [string, Endpoint["query"]][];
 
+/** Their data differs for each request: what is measured, and the log of requests. */
+const CHANGING = new Set(["admin.health.get", "admin.database.get", "requestLogs.list"]);
+
 /** A reply without the parts that differ for each request. */
-const comparable = ({ status, body, text }: Reply) =>
-  body?.meta && body.data !== undefined
+const comparable = ({ status, body, text }: Reply, endpoint?: Endpoint) => {
+  if (endpoint && CHANGING.has(endpoint.name)) return [status, Object.keys(body)];
+  return body?.meta && body.data !== undefined
     ? [status, body.data, body.meta.total]
     : [status, body?.error?.code ?? text];
+};
 
 suite('a filter "all", in any case', () => {
   const filtered = reads.filter(({ query }) =>
@@ -77,7 +82,7 @@ suite('a filter "all", in any case', () => {
       assert.equal(plain.status, 200, plain.text);
       for (const spelling of ["all", "ALL"]) {
         const reply = await client.get(pathOf(endpoint) + queryOf(names.map((name) => [name, spelling])));
-        assert.deepEqual(comparable(reply), comparable(plain));
+        assert.deepEqual(comparable(reply, endpoint), comparable(plain, endpoint));
       }
     });
   }
@@ -89,9 +94,10 @@ suite("an empty query parameter", () => {
       const client = enter(endpoint);
       const plain = await client.get(pathOf(endpoint));
       const names = parametersOf(endpoint).map(([name]): [string, string] => [name, ""]);
-      assert.deepEqual(comparable(await client.get(pathOf(endpoint) + queryOf(names))), comparable(plain));
-      const twice = queryOf([...names, ...names]);
-      assert.deepEqual(comparable(await client.get(pathOf(endpoint) + twice)), comparable(plain));
+      const empty = await client.get(pathOf(endpoint) + queryOf(names));
+      assert.deepEqual(comparable(empty, endpoint), comparable(plain, endpoint));
+      const twice = await client.get(pathOf(endpoint) + queryOf([...names, ...names]));
+      assert.deepEqual(comparable(twice, endpoint), comparable(plain, endpoint));
     });
   }
 
@@ -129,7 +135,9 @@ suite("an enumerated query value", () => {
           return comparable(await enter(endpoint).get(pathOf(endpoint) + queryOf([[name, text], ...own])));
         };
         const right = await ask(value);
-        assert.equal(right[0], 200, `${endpoint.name} ${name}=${value}`);
+        // Of a payout there is none here.
+        const expected = endpoint.path.includes(":payoutId") ? 404 : 200;
+        assert.equal(right[0], expected, `${endpoint.name} ${name}=${value}`);
         const swapped = value === value.toUpperCase() ? value.toLowerCase() : value.toUpperCase();
         assert.deepEqual(await ask(swapped), right, `${endpoint.name} ${name}=${swapped}`);
       }
@@ -339,7 +347,8 @@ suite("a slash at the end of a path", () => {
     test(`${endpoint.name}: the same route`, async () => {
       const client = enter(endpoint);
       const path = pathOf(endpoint);
-      assert.deepEqual(comparable(await client.get(`${path}/`)), comparable(await client.get(path)));
+      const [slashed, plain] = [await client.get(`${path}/`), await client.get(path)];
+      assert.deepEqual(comparable(slashed, endpoint), comparable(plain, endpoint));
     });
   }
 
@@ -374,7 +383,7 @@ suite("sign-in below the base of the API", () => {
           }),
         );
       assert.deepEqual(comparable(replies[1]!), comparable(replies[0]!), endpoint.name);
-      assert.notEqual(replies[0]!.status, 404);
+      assert.notEqual(replies[0]!.body?.error?.code, "NOT_FOUND", endpoint.name);
     }
   });
 
