@@ -23,7 +23,6 @@ import {
   IconColumns2,
   IconCopy,
   IconCreditCard,
-  IconDatabase,
   IconDiscount,
   IconDots,
   IconDownload,
@@ -49,8 +48,6 @@ import {
   IconMail,
   IconMessage2,
   IconPackage,
-  IconPencil,
-  IconPhoto,
   IconPlayerPause,
   IconPlayerPlay,
   IconPlayerSkipForward,
@@ -107,13 +104,11 @@ export const CloudIcon = drawn(IconCloud);
 export const CodeIcon = drawn(IconCode);
 export const ColumnsIcon = drawn(IconColumns2);
 export const CopyIcon = drawn(IconCopy);
-export const DatabaseIcon = drawn(IconDatabase);
 export const DelayIcon = drawn(IconHourglass);
 export const DiscountIcon = drawn(IconDiscount);
 export const DisputeIcon = drawn(IconGavel);
 export const DoneIcon = drawn(IconCircleCheck);
 export const DownloadIcon = drawn(IconDownload);
-export const EditIcon = drawn(IconPencil);
 export const EventsIcon = drawn(IconActivity);
 export const EyeIcon = drawn(IconEye);
 export const FileIcon = drawn(IconFile);
@@ -125,7 +120,6 @@ export const HeartFilledIcon = drawn(IconHeartFilled);
 export const HeartIcon = drawn(IconHeart);
 export const HistoryIcon = drawn(IconHistory);
 export const HomeIcon = drawn(IconHome);
-export const ImageIcon = drawn(IconPhoto);
 export const InfoIcon = drawn(IconInfoCircle);
 export const KeyIcon = drawn(IconKey);
 export const LinkIcon = drawn(IconLink);
