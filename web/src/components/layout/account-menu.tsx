@@ -2,7 +2,7 @@ import { Menu, useMantineColorScheme } from "@mantine/core";
 import type { Account } from "@stoa/sdk";
 import { Link } from "@tanstack/react-router";
 import { showError } from "../../lib/toasts.ts";
-import { signOut } from "../../session.ts";
+import { isAdmin, signOut } from "../../session.ts";
 import { Avatar } from "../avatar.tsx";
 
 const PAGES: { to: string; label: string }[] = [
@@ -13,6 +13,8 @@ const PAGES: { to: string; label: string }[] = [
   { to: "/settings", label: "Developers" },
   { to: "/account", label: "Account" },
 ];
+
+const ADMIN_PAGE = { to: "/admin", label: "Administration" };
 
 export default function AccountMenu({ account }: { account: Account }) {
   return (
@@ -26,7 +28,7 @@ export default function AccountMenu({ account }: { account: Account }) {
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>{account.email}</Menu.Label>
-        {PAGES.map(({ to, label }) => (
+        {[...PAGES, ...(isAdmin(account) ? [ADMIN_PAGE] : [])].map(({ to, label }) => (
           <Menu.Item key={to} component={Link} to={to}>
             {label}
           </Menu.Item>

@@ -104,14 +104,16 @@ export function localBackend(id: string, origin: () => Snapshot): DraftBackend {
   return {
     isLocal: true,
     load: async () => read(),
-    // Two tabs must not write between the check and the write of each other.
-    save: async (draft, _, tag) =>
-      navigator.locks.request(nameOf(id), () => {
+    save: async (draft, _, tag) => {
+      const write = () => {
         if (read().tag !== tag) throw new StaleDraft();
         const next = { draft, tag: crypto.randomUUID() };
         const began = readLocalChanges(id)?.origin ?? origin();
         localStorage.setItem(nameOf(id), JSON.stringify({ ...next, origin: began } satisfies LocalChanges));
         return next;
-      }),
+      };
+      // Two tabs must not write between the check and the write of each other. Only secure origins have locks.
+      return isSecureContext ? navigator.locks.request(nameOf(id), write) : write();
+    },
   };
 }
