@@ -101,7 +101,7 @@ for (const look of looks)
     await mustBeSound(watched, "editor prompt");
     for (const name of TABS) {
       await page.goto(`${market.origin}/studio/products/${id}?tab=${name}`);
-      await page.locator(".pe-tab > *").first().waitFor();
+      await page.locator(".editor-tab > *").first().waitFor();
       await mustBeSound(watched, `editor ${name}`);
     }
     await context.close();
@@ -212,8 +212,8 @@ test("a product on sale: changes wait in the browser, run as a draft, and become
   assert.match(content, /^Write a poem/);
   await tab(page, "Versions");
   await page.getByRole("button", { name: /^1\.1\.0/ }).click();
-  await page.locator(".pe-diff ins", { hasText: "poem" }).waitFor();
-  await page.locator(".pe-diff del", { hasText: "haiku" }).waitFor();
+  await page.locator(".editor-diff ins", { hasText: "poem" }).waitFor();
+  await page.locator(".editor-diff del", { hasText: "haiku" }).waitFor();
   for (const tab of [watched, other]) mustBeCalm(tab);
   await context.close();
 });

@@ -119,8 +119,8 @@ function completeVariable(context: CompletionContext, variables: Variable[]) {
   };
 }
 
-const KNOWN = Decoration.mark({ class: "pe-mark" });
-const VAGUE = Decoration.mark({ class: "pe-mark is-vague" });
+const KNOWN = Decoration.mark({ class: "editor-mark" });
+const VAGUE = Decoration.mark({ class: "editor-mark is-vague" });
 /** In the place of a character that cannot be seen, or that turns the text around it. */
 class HiddenCharacter extends WidgetType {
   readonly #point: string;
@@ -133,7 +133,7 @@ class HiddenCharacter extends WidgetType {
   }
   toDOM(): HTMLElement {
     const chip = document.createElement("span");
-    chip.className = "pe-hidden";
+    chip.className = "editor-hidden";
     chip.textContent = this.#point;
     chip.title = `Hidden character ${this.#point}`;
     return chip;

@@ -14,8 +14,8 @@ import { useEditor } from "./editor-context.tsx";
 export function BuyerView() {
   const [isCard, showCard] = useState(false);
   return (
-    <section className="pe-pane pe-buyer" aria-label="Buyer's view">
-      <div className="pe-head">
+    <section className="editor-pane editor-buyer" aria-label="Buyer's view">
+      <div className="editor-head">
         <h2 className="h3">Buyer's view</h2>
         <span className="grow" />
         <fieldset className="seg s" aria-label="View">
@@ -27,7 +27,7 @@ export function BuyerView() {
           </button>
         </fieldset>
       </div>
-      <div className="pe-buyer-page">{isCard ? <Card /> : <Page />}</div>
+      <div className="editor-buyer-page">{isCard ? <Card /> : <Page />}</div>
     </section>
   );
 }
@@ -66,10 +66,10 @@ function Page() {
   return (
     <>
       <Cover product={product} image={image?.url ?? null} alt={image?.alt ?? ""} />
-      <h3 className="pe-buyer-title" dir="auto">
+      <h3 className="editor-buyer-title" dir="auto">
         {draft.title}
       </h3>
-      <div className="soft pe-buyer-text" dir="auto">
+      <div className="soft editor-buyer-text" dir="auto">
         <Markdown text={draft.description || "No description yet."} />
       </div>
       <div className="row wrap sm">
@@ -80,7 +80,7 @@ function Page() {
       </div>
       <div className="beam thin">
         <div className="row between wrap">
-          <b className="pe-buyer-price num">{price}</b>
+          <b className="editor-buyer-price num">{price}</b>
           <span className="btn s" aria-hidden="true">
             Buy for {price}
           </span>
@@ -106,7 +106,7 @@ function Facts() {
     ...(draft.tags.length > 0 ? ([["Tags", draft.tags.join(", ")]] as [string, string][]) : []),
   ];
   return (
-    <dl className="beam thin pe-facts">
+    <dl className="beam thin editor-facts">
       {facts.map(([term, fact]) => (
         <div key={term}>
           <dt className="label">{term}</dt>
@@ -123,7 +123,7 @@ function Card() {
   const { draft, product } = useEditor();
   const { stats, author } = product;
   return (
-    <div className="card pe-card">
+    <div className="card editor-card">
       <Cover product={product} image={product.gallery[0]?.url ?? null} />
       <span className="row between">
         <strong className="cut" dir="auto">

@@ -33,7 +33,7 @@ export function ConflictDialog({ conflict }: { conflict: Conflict }) {
         </button>
       </div>
       {conflict.fields.map((field) => (
-        <fieldset key={field} className="plain stack pe-conflict" data-conflict={field}>
+        <fieldset key={field} className="plain stack editor-conflict" data-conflict={field}>
           <legend className="m">{FIELDS[field].label}</legend>
           {SIDES.map(([side, label]) => (
             <label key={side} className="choice">

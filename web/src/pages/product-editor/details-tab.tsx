@@ -9,7 +9,7 @@ import { EditorField, TextEditorField, useEditor } from "./editor-context.tsx";
 export default function DetailsTab() {
   const { draft, change } = useEditor();
   return (
-    <div className="stack form pe-form">
+    <div className="stack form editor-form">
       <TextEditorField name="title" maxLength={120} hint="At most 120 characters" />
       <EditorField name="description" hint="What a buyer gets. Markdown, at most 10,000 characters.">
         {(control) => (
@@ -24,7 +24,7 @@ export default function DetailsTab() {
           />
         )}
       </EditorField>
-      <div className="pe-pair">
+      <div className="editor-pair">
         <CategoryField />
         <LanguageField />
       </div>
@@ -126,7 +126,7 @@ function ProvidersField() {
     >
       <legend className="m">Providers</legend>
       <p className="sm soft">Whose models you tried it with. Buyers run it with their own key.</p>
-      <div className="pe-checks">
+      <div className="editor-checks">
         {PROVIDERS.map((id) => (
           <label className="choice" key={id}>
             <input
@@ -158,10 +158,10 @@ function ModelFields() {
   const { draft, change, state } = useEditor();
   if (draft.compatibility.length === 0) return null;
   return (
-    <fieldset className="plain field pe-models" data-field="models">
+    <fieldset className="plain field editor-models" data-field="models">
       <legend className="m">Default models</legend>
       <p className="sm soft">The model of a run that names none. Empty: the provider's default.</p>
-      <div className="pe-pair">
+      <div className="editor-pair">
         {draft.compatibility.map((id) => (
           <label key={id} className="field">
             <span className="sm">{providerName(id)}</span>

@@ -20,7 +20,7 @@ export default function DiscountsTab() {
   const { product } = useEditor();
   const { data: codes, error } = useQuery(productDiscountsQuery(product.id));
   return (
-    <div className="stack form pe-form">
+    <div className="stack form editor-form">
       {error && <ErrorStrip error={error} />}
       {!codes && !error && <SkeletonRows count={3} />}
       {codes?.length === 0 && (
@@ -40,7 +40,7 @@ export default function DiscountsTab() {
 }
 
 const CodeTable = ({ codes }: { codes: DiscountCode[] }) => (
-  <div className="pe-scroll">
+  <div className="editor-scroll">
     <table>
       <thead>
         <tr>
@@ -102,7 +102,7 @@ function NewCode() {
       {Object.keys(errors).length === 0 && (
         <FormError error={create.error} title="The code was not created" />
       )}
-      <div className="pe-pair">
+      <div className="editor-pair">
         <Field label="Code" error={errors["code"]}>
           {(control) => (
             <input

@@ -21,7 +21,7 @@ export function DropZone({ label, hint, accept, onFiles }: DropZoneProps) {
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the button inside does the same
     <div
-      className={isOver ? "pe-drop is-over" : "pe-drop"}
+      className={isOver ? "editor-drop is-over" : "editor-drop"}
       onDragOver={(event) => {
         event.preventDefault();
         setOver(true);

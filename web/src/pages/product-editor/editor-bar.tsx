@@ -11,7 +11,7 @@ import { PublishButton } from "./publish-button.tsx";
 export function EditorBar({ onMissing }: { onMissing: (missing: Editor["missing"]) => void }) {
   const { draft, store, state, product } = useEditor();
   return (
-    <div className="pe-bar">
+    <div className="editor-bar">
       <Link to="/studio/products" className="iconb" aria-label="Back to your products">
         <BackIcon size={20} />
       </Link>
@@ -20,7 +20,7 @@ export function EditorBar({ onMissing }: { onMissing: (missing: Editor["missing"
       </h1>
       <SaveStatus save={state.save} isLocal={product.publishedAt !== null} />
       <ProductStatus />
-      <span className="row pe-history">
+      <span className="row editor-history">
         <button
           type="button"
           className="iconb"
@@ -50,7 +50,7 @@ const clock = (at: number) => new Date(at).toLocaleTimeString(LOCALE, { hour: "2
 function SaveStatus({ save, isLocal }: { save: SaveState; isLocal: boolean }) {
   const isBad = save.kind === "failed" || save.kind === "held" || save.kind === "conflict";
   return (
-    <span className={isBad ? "row sm bad pe-save" : "row sm soft pe-save"} role="status">
+    <span className={isBad ? "row sm bad editor-save" : "row sm soft editor-save"} role="status">
       {isBad ? <AlertIcon /> : <SavedIcon />}
       <span className="cut" title={save.kind === "failed" ? save.text : undefined}>
         {describeSave(save, isLocal)}

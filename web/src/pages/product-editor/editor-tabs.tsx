@@ -37,7 +37,7 @@ export function EditorTabs() {
     samples: draft.samples.length,
   };
   return (
-    <nav className="pe-tabs" aria-label="Parts of the product">
+    <nav className="editor-tabs" aria-label="Parts of the product">
       {TABS.map((one) => (
         <button
           key={one.tab}
@@ -64,7 +64,7 @@ export function TabContent() {
   const shown = TABS.find((one) => one.tab === tab);
   if (tab === "prompt") return shown?.content;
   return (
-    <div className="pe-tab">
+    <div className="editor-tab">
       <Part fallback={<SkeletonRows />}>{shown?.content}</Part>
     </div>
   );

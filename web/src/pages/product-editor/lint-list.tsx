@@ -14,7 +14,7 @@ export function LintList({ onShow, onDescribe }: LintListProps) {
   const findings = useMemo(() => lintPrompt(draft), [draft]);
   if (findings.length === 0) return null;
   return (
-    <ul className="pe-lint" aria-label="Advice about the prompt">
+    <ul className="editor-lint" aria-label="Advice about the prompt">
       {findings.map((finding) => (
         <li key={`${finding.kind} ${finding.place?.from} ${finding.variable}`}>
           {finding.severity === "warning" ? (

@@ -17,7 +17,7 @@ const FILE_BYTES = 50 * 1024 * 1024;
 /** The gallery and the files for buyers. Both are stored at once, not with the draft. */
 export default function MediaTab() {
   return (
-    <div className="stack form pe-form">
+    <div className="stack form editor-form">
       <Gallery />
       <Files />
     </div>
@@ -61,7 +61,7 @@ function Gallery() {
         The first is the cover. Without one, the product keeps its generated cover. {gallery.length} of{" "}
         {MOST_IMAGES}.
       </p>
-      <ol className="pe-images">
+      <ol className="editor-images">
         {gallery.map((image, at) => (
           <li key={image.id} className="panel">
             <img src={image.sizes[0]?.url ?? image.url} alt={image.alt} width={320} height={200} />
@@ -157,7 +157,7 @@ function Files() {
         </p>
       )}
       {files.length > 0 && (
-        <ul className="pe-files">
+        <ul className="editor-files">
           {files.map((file) => (
             <li key={file.id} className="row">
               <FileIcon className="soft" />

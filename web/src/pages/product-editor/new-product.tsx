@@ -75,10 +75,10 @@ export default function NewProduct() {
       <p className="soft lead">It starts as a draft that only you see. You can change everything later.</p>
       <form className="stack form" onSubmit={submit} noValidate>
         <FormError error={create.error} title="The draft was not created" />
-        <fieldset className="plain pe-types">
+        <fieldset className="plain editor-types">
           <legend className="hidden">Type</legend>
           {TYPES.map((one) => (
-            <label key={one.type} className={one.type === type ? "pe-type is-chosen" : "pe-type"}>
+            <label key={one.type} className={one.type === type ? "editor-type is-chosen" : "editor-type"}>
               <input
                 type="radio"
                 className="radio"

@@ -16,8 +16,8 @@ const COMMON = ["US", "DE", "FR", "GB", "IN", "JP"];
 export default function PriceTab() {
   const { draft, product } = useEditor();
   return (
-    <div className="stack form pe-form">
-      <div className="pe-pair">
+    <div className="stack form editor-form">
+      <div className="editor-pair">
         <TextEditorField
           name="price"
           inputMode="decimal"
@@ -59,7 +59,7 @@ function Split() {
             The marketplace takes {formatPercent(quote.feeBasisPoints / 10_000)} of the price before tax, a
             referrer {formatPercent(quote.commissionBasisPoints / 10_000)}.
           </p>
-          <div className="pe-scroll">
+          <div className="editor-scroll">
             <table>
               <thead>
                 <tr>
@@ -110,7 +110,7 @@ function Split() {
         {(control) => (
           <select
             {...control}
-            className="input pe-country"
+            className="input editor-country"
             value=""
             onChange={({ target }) => setShown([...shown, target.value])}
           >

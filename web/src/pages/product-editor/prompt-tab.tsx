@@ -24,7 +24,7 @@ export function PromptTab() {
   const [{ pane }, setSearch] = useEditorSearch();
   return (
     <>
-      <fieldset className="seg s pe-switch" aria-label="Pane">
+      <fieldset className="seg s editor-switch" aria-label="Pane">
         {PANES.map(([name, label]) => (
           <button
             key={label}
@@ -36,7 +36,7 @@ export function PromptTab() {
           </button>
         ))}
       </fieldset>
-      <div className={`pe-panes shows-${pane ?? "write"}`}>
+      <div className={`editor-panes shows-${pane ?? "write"}`}>
         <PromptPane />
         <TestRun />
         <BuyerView />
@@ -51,8 +51,8 @@ function PromptPane() {
   const [openVariable, setOpenVariable] = useState<string | null>(null);
   const error = state.errors.content ?? missing.content;
   return (
-    <section className="pe-pane pe-write" aria-label="Prompt">
-      <div className="pe-head">
+    <section className="editor-pane editor-write" aria-label="Prompt">
+      <div className="editor-head">
         <h2 className="h3">Prompt</h2>
         <span className="grow" />
         <fieldset className="seg s" aria-label="Form of the prompt">
@@ -75,7 +75,7 @@ function PromptPane() {
           </button>
         </fieldset>
       </div>
-      <div data-field="content" className="pe-code">
+      <div data-field="content" className="editor-code">
         <Part fallback={<SkeletonRows />}>
           <CodeEditor
             value={draft.content}
@@ -89,7 +89,7 @@ function PromptPane() {
         </Part>
       </div>
       {error !== undefined && (
-        <p className="ferr pe-note" role="alert">
+        <p className="ferr editor-note" role="alert">
           <AlertIcon /> {error}
         </p>
       )}

@@ -16,7 +16,7 @@ export function PublishBar() {
   const items = useChecklist();
   const done = items.filter(({ isDone }) => isDone).length;
   return (
-    <section className="pe-publish" aria-label="Before you publish">
+    <section className="editor-publish" aria-label="Before you publish">
       <span className="b num nowrap">
         {done} of {items.length}
       </span>

@@ -13,7 +13,7 @@ export default function ReferralsTab() {
   const sale = quote?.countries[0];
   const link = `${location.origin}/p/${productPath({ id: product.id, title: draft.title })}?ref=CODE`;
   return (
-    <div className="stack form pe-form">
+    <div className="stack form editor-form">
       <TextEditorField
         name="commission"
         inputMode="decimal"

@@ -23,14 +23,17 @@ export default function SamplesTab() {
       </div>
     );
   return (
-    <div className="stack form pe-form" data-field="samples">
+    <div className="stack form editor-form" data-field="samples">
       {state.errors.samples !== undefined && (
         <p className="ferr">
           <AlertIcon /> {state.errors.samples}
         </p>
       )}
       {samples.map((sample, at) => (
-        <article className="panel pe-sample stack" key={sample.executionId ?? JSON.stringify(sample.input)}>
+        <article
+          className="panel editor-sample stack"
+          key={sample.executionId ?? JSON.stringify(sample.input)}
+        >
           <div className="row">
             <b className="grow">
               Sample {at + 1}
@@ -59,7 +62,7 @@ export default function SamplesTab() {
               <code>{name}</code> {String(value)}
             </p>
           ))}
-          <div dir="auto" className="pe-sample-output">
+          <div dir="auto" className="editor-sample-output">
             {typeof sample.output === "string" ? (
               <Markdown text={sample.output} />
             ) : (

@@ -62,8 +62,8 @@ export function TestRun() {
   const key = form.keys.find(({ id }) => id === form.target.keyId);
   const serverErrors = fieldErrors(error);
   return (
-    <section className="pe-pane pe-run" aria-label="Test run" data-field="test-run">
-      <div className="pe-head">
+    <section className="editor-pane editor-run" aria-label="Test run" data-field="test-run">
+      <div className="editor-head">
         <h2 className="h3">Test run</h2>
         <span className="grow" />
         <span className="xs soft num cut">
@@ -78,7 +78,7 @@ export function TestRun() {
           <PlayIcon /> Run <span className="kbd desk">Ctrl Enter</span>
         </button>
       </div>
-      <div className="pe-run-form stack form" onChange={clearError}>
+      <div className="editor-run-form stack form" onChange={clearError}>
         {Object.keys(serverErrors).length > 0 && <ErrorSummary error={error} title="The run did not start" />}
         <VariableFields
           variables={draft.variables}
@@ -87,7 +87,7 @@ export function TestRun() {
           onChange={form.setValue}
         />
         {draft.variables.length === 0 && <p className="soft">This prompt asks for nothing.</p>}
-        <details className="pe-target" open={form.keys.length === 0 || undefined}>
+        <details className="editor-target" open={form.keys.length === 0 || undefined}>
           <summary className="sm soft">
             {key
               ? key.provider === "sandbox"
@@ -111,7 +111,7 @@ export function TestRun() {
         )}
       </div>
       {execution && (
-        <div className="pe-result">
+        <div className="editor-result">
           <RunMeter execution={execution} followed={followed} range={range} />
           <RunOutput
             execution={execution}

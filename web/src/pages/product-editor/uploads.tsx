@@ -55,7 +55,7 @@ export function useUploads({ mostBytes, send, onStored }: UploadOptions): Upload
 }
 
 export const UploadList = ({ uploads: { list, close } }: { uploads: Uploads }) => (
-  <ul className="pe-uploads" aria-live="polite">
+  <ul className="editor-uploads" aria-live="polite">
     {list.map(({ id, name, share, error }) => (
       <li key={id} className="row">
         <span className="cut" dir="auto">

@@ -16,7 +16,7 @@ export function VariableList({ open, onOpen }: VariableListProps) {
   if (draft.variables.length === 0) return null;
   const inContent = deriveVariables(draft.content, draft.contentFormat);
   return (
-    <div className="pe-variables" data-field="variables">
+    <div className="editor-variables" data-field="variables">
       <h3 className="h3">Variables</h3>
       {state.errors.variables !== undefined && (
         <p className="ferr" role="alert">

@@ -20,7 +20,7 @@ export default function VersionsTab() {
   const after = version ?? DRAFT;
   const before = other ?? versionBefore(versions, after);
   return (
-    <div className="pe-versions">
+    <div className="editor-versions">
       <ol>
         {[{ version: DRAFT, changelog: "", createdAt: null }, ...versions].map((one) => (
           <li key={one.version}>
@@ -42,7 +42,7 @@ export default function VersionsTab() {
         <div className="row wrap">
           <h2 className="h3">{after === DRAFT ? "The draft" : after} compared with</h2>
           <select
-            className="input pe-country"
+            className="input editor-country"
             aria-label="Compared with"
             value={before}
             onChange={({ target }) => void setSearch({ with: target.value })}

@@ -11,11 +11,11 @@ export function WordDiff({ before, after }: { before: string; after: string }) {
     return (
       <>
         <p className="sm soft">These texts differ too much to compare them by words.</p>
-        <pre className="source-text pe-diff">{after}</pre>
+        <pre className="source-text editor-diff">{after}</pre>
       </>
     );
   return (
-    <pre className="pe-diff" dir="auto">
+    <pre className="editor-diff" dir="auto">
       {parts.map(({ value, added, removed }, at) => {
         // biome-ignore lint/suspicious/noArrayIndexKey: the parts are made anew together
         if (added) return <ins key={at}>{value}</ins>;
