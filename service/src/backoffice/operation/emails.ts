@@ -10,7 +10,7 @@ import { readEmailSubject, sendEmailJob } from "../../platform/email/email-queue
 import type { AdminActor } from "../admin/admin-action.ts";
 import {
   type EmailStatus,
-  hastenEmailJob,
+  hastenEmailJobs,
   listUnsentEmailIds,
   listUnsentEmailRows,
   lockUnsentEmail,
@@ -19,7 +19,7 @@ import {
 import { describeJobError } from "./jobs.ts";
 
 const QUEUE = sendEmailJob.name;
-/** Each is requested by statements of its own. */
+/** Each without a job is requested by a statement of its own. */
 const MAX_RETRIED = 1_000;
 const ALL_STATUSES: EmailStatus[] = ["waiting", "failed", "refused"];
 
@@ -61,7 +61,7 @@ export async function retryEmail(ctx: Context, actor: AdminActor, emailId: strin
           current: "refused",
         },
       );
-    await requestAgain(ctx, tx, id);
+    await requestAgain(ctx, tx, [id]);
     await audit(ctx, tx, actor, { target: { type: "email", id: emailId } });
     await ctx.idempotencyKey?.bind(tx, "1");
   });
@@ -71,15 +71,15 @@ export async function retryEmail(ctx: Context, actor: AdminActor, emailId: strin
 export async function retryEmails(ctx: Context, actor: AdminActor) {
   return ctx.db.transaction().execute(async (tx) => {
     const ids = await listUnsentEmailIds(tx, MAX_RETRIED);
-    for (const id of ids) await requestAgain(ctx, tx, id);
+    await requestAgain(ctx, tx, ids);
     if (ids.length > 0) await audit(ctx, tx, actor, { details: { retried: ids.length } });
     await ctx.idempotencyKey?.bind(tx, String(ids.length));
     return { retried: ids.length };
   });
 }
 
-async function requestAgain(ctx: Context, tx: Tx, mailId: string): Promise<void> {
-  if (!(await hastenEmailJob(tx, QUEUE, mailId))) await ctx.jobs.send(tx, QUEUE, { mailId });
+async function requestAgain(ctx: Context, tx: Tx, mailIds: string[]): Promise<void> {
+  for (const mailId of await hastenEmailJobs(tx, QUEUE, mailIds)) await ctx.jobs.send(tx, QUEUE, { mailId });
 }
 
 const audit = (

@@ -129,20 +129,21 @@ export interface UnsentEmailRow {
   refusedAt: Date | null;
 }
 
+/** Joined with all jobs of the queue at once: with a dead mail server, thousands of emails wait. */
 const unsentEmails = (queue: string) => sql`
+  with queued as materialized (
+    select distinct on (data ->> 'mailId') data ->> 'mailId' as mail_id, ${isGivenUp} as is_given_up,
+           case when ${isGivenUp} then source_retry_count + 1 when state = 'created' then 0
+                when state = 'active' then retry_count + 1 else greatest(retry_count, 1) end as attempts,
+           case when ${isGivenUp} then ${errorIn(sql`source_output`)} else ${errorIn(sql`output`)} end as error,
+           case when ${isGivenUp} then null else start_after end as next_at
+      from pgboss.job
+     where name in (${queue}, ${queue} || ${GIVEN_UP}) and state <= 'active'
+     order by data ->> 'mailId', ${isGivenUp})
   select e.id, e.recipient, e.sealed_email as "sealedEmail", e.created_at as "createdAt", e.refused_at as "refusedAt",
          case when e.refused_at is not null then 'refused' when j.is_given_up then 'failed' else 'waiting' end as status,
          coalesce(j.attempts, 0) as attempts, j.error, j.next_at as "nextAttemptAt"
-    from emails e
-    left join lateral (
-      select ${isGivenUp} as is_given_up,
-             case when ${isGivenUp} then source_retry_count + 1 when state = 'created' then 0
-                  when state = 'active' then retry_count + 1 else greatest(retry_count, 1) end as attempts,
-             case when ${isGivenUp} then ${errorIn(sql`source_output`)} else ${errorIn(sql`output`)} end as error,
-             case when ${isGivenUp} then null else start_after end as next_at
-        from pgboss.job
-       where name in (${queue}, ${queue} || ${GIVEN_UP}) and state <= 'active' and data ->> 'mailId' = e.id::text
-       order by 1 limit 1) j on true
+    from emails e left join queued j on j.mail_id = e.id::text
    where e.sent_at is null`;
 
 export async function listUnsentEmailRows(
@@ -181,13 +182,15 @@ export async function listUnsentEmailIds(tx: Tx, limit: number): Promise<string[
   return rows.map(({ id }) => id);
 }
 
-/** Makes the waiting job of the email due. False: it has none, so that a new one is needed. */
-export async function hastenEmailJob(tx: Tx, queue: string, mailId: string): Promise<boolean> {
-  await sql`delete from pgboss.job where name = ${queue + GIVEN_UP} and data ->> 'mailId' = ${mailId}`.execute(
-    tx,
-  );
-  const { rows } = await sql`
+/** Makes the waiting jobs of these emails due. Returns the emails without one: they need a new job. */
+export async function hastenEmailJobs(tx: Tx, queue: string, mailIds: string[]): Promise<string[]> {
+  await sql`
+    delete from pgboss.job
+     where name = ${queue + GIVEN_UP} and data ->> 'mailId' = any (${mailIds}::text[])`.execute(tx);
+  const { rows } = await sql<{ mailId: string }>`
     update pgboss.job set start_after = least(start_after, pgboss.job_now())
-     where name = ${queue} and state <= 'active' and data ->> 'mailId' = ${mailId} returning id`.execute(tx);
-  return rows.length > 0;
+     where name = ${queue} and state <= 'active' and data ->> 'mailId' = any (${mailIds}::text[])
+    returning data ->> 'mailId' as "mailId"`.execute(tx);
+  const hastened = new Set(rows.map(({ mailId }) => mailId));
+  return mailIds.filter((id) => !hastened.has(id));
 }

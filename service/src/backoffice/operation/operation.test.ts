@@ -295,4 +295,23 @@ suite("emails", () => {
     );
     assert.ok(rows.length >= waiting && rows.every(({ count }) => count === 1));
   });
+
+  test("ten thousand wait for a dead mail server: listed and retried in a second", async () => {
+    await market.query(
+      `with added as (
+         insert into emails (id, recipient, created_at)
+           select gen_random_uuid(), 'many@example.com', now() from generate_series(1, 10000) returning id)
+       insert into pgboss.job (name, data, state, retry_count, start_after)
+         select 'send-mail', jsonb_build_object('mailId', id), 'retry', 2, now() + interval '1 hour' from added`,
+    );
+    const startedAt = performance.now();
+    const { data, meta } = await listed("status=waiting");
+    assert.ok(meta.total >= 10_000);
+    assert.equal(data[0].attempts, 2);
+    assert.equal((await admin.post("/v1/admin/emails/retry")).body.data.retried, 1_000);
+    const ms = performance.now() - startedAt;
+    assert.ok(ms < 4_000, `${ms} ms`);
+    await market.query("delete from pgboss.job where name = 'send-mail'");
+    await market.query("delete from emails where recipient = 'many@example.com'");
+  });
 });

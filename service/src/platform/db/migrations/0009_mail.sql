@@ -10,3 +10,4 @@ create table emails (
   check (sent_at is null or refused_at is null)
 );
 create index emails_created on emails (created_at);
+create index emails_unsent on emails (created_at) where sent_at is null;
