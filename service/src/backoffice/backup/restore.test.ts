@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, suite, type TestContext, test } from "node:test";
 import { gunzipSync } from "node:zlib";
+import pg from "pg";
 import {
   backUpTo,
   createEmptyDatabase,
@@ -24,6 +25,8 @@ import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { uploadFile } from "../../../test/uploads.ts";
 import type { Config } from "../../core/config/config.ts";
+import { replaceSecrets } from "../../core/config/secrets.ts";
+import { installationOf, mustBelongTo } from "../../platform/db/installation.ts";
 import { readArchiveKeys } from "./inspect.ts";
 import { hmacOf } from "./manifest.ts";
 import { restore } from "./restore.ts";
@@ -230,6 +233,61 @@ suite("the keys of an archive", { timeout: 120_000 }, () => {
     );
     const names = (await readdir(config.dataDir)).filter((name) => /^secrets\.\w{16}\.json$/.test(name));
     assert.equal(await readFile(join(config.dataDir, names[0]!), "utf8"), own);
+  });
+
+  const keysIn = async ({ config }: All) =>
+    JSON.parse(await readFile(join(config.dataDir, "secrets.json"), "utf8")).masterKeys;
+
+  /** The connection breaks at the commit, before or after the server carries it out. */
+  async function losesCommit(t: TestContext, { isCarriedOut }: { isCarriedOut: boolean }) {
+    const all = await hasAll(t, { masterKeys: others() });
+    const { dataDir } = all.config;
+    all.config.secretsDir = dataDir;
+    const own = others().map(({ id, bytes }) => ({ id, key: bytes.toString("base64") }));
+    await writeFile(join(dataDir, "secrets.json"), JSON.stringify({ masterKeys: own, sessionKeys: [] }));
+    const { query } = pg.Client.prototype;
+    const lose = async (client: pg.Client) => {
+      if (isCarriedOut) await Reflect.apply(query, client, ["commit"]);
+      throw new Error("connection lost");
+    };
+    let isReached = false;
+    t.mock.method(pg.Client.prototype, "query", function (this: pg.Client, ...args: unknown[]) {
+      isReached ||= JSON.stringify(args[0] ?? "").includes("pg_current_xact_id");
+      const isCommit = isReached && JSON.stringify(args[0] ?? "").includes('"commit"');
+      return isCommit ? lose(this) : Reflect.apply(query, this, args);
+    });
+    return { all, own };
+  }
+
+  test("a commit that fails: the keys of before come back", async (t) => {
+    const { all, own } = await losesCommit(t, { isCarriedOut: false });
+    await assert.rejects(all.run(PASSPHRASE), /connection lost/);
+    t.mock.restoreAll();
+    assert.deepEqual(await keysIn(all), own);
+    await mustHaveNoRow(all);
+  });
+
+  test("a commit whose answer is lost: succeeds, with the new keys", async (t) => {
+    const { all, own } = await losesCommit(t, { isCarriedOut: true });
+    assert.equal((await all.run(PASSPHRASE)).keys, "put into the data folder");
+    t.mock.restoreAll();
+    assert.notDeepEqual(await keysIn(all), own);
+  });
+
+  test("killed before the commit: the next start names the file with the keys of the database", async (t) => {
+    const dataDir = await createTempFolder(t);
+    const { ctx } = market.service;
+    const secretsOf = (keys: { id: string; bytes: Buffer }[]) => ({
+      masterKeys: keys.map(({ id, bytes }) => ({ id, key: bytes.toString("base64") })),
+      sessionKeys: [],
+    });
+    await writeFile(join(dataDir, "secrets.json"), JSON.stringify(secretsOf(ctx.config.masterKeys)));
+    replaceSecrets(dataDir, secretsOf(others()));
+    const after = { ...ctx.config, masterKeys: others(), secretsDir: dataDir };
+    await assert.rejects(
+      mustBelongTo(ctx.db, installationOf(after)),
+      /restore was killed .* cp ".*\/secrets\.\w{16}\.json" ".*\/secrets\.json"/,
+    );
   });
 
   test("another passphrase: refused", async (t) => {

@@ -7,9 +7,9 @@ import { isDeepStrictEqual } from "node:util";
 import type pg from "pg";
 import { from } from "pg-copy-streams";
 import { verifyLedgerIn } from "../../commerce/ledger/verification.ts";
-import { replaceSecrets } from "../../core/config/secrets.ts";
+import { replaceSecrets, type StoredSecrets } from "../../core/config/secrets.ts";
 import { createLog } from "../../core/log.ts";
-import { required } from "../../core/required.ts";
+import { firstOf, required } from "../../core/required.ts";
 import type { Storage } from "../../integrations/storage/storage.ts";
 import { openStorage } from "../../integrations.ts";
 import { jobKinds } from "../../jobs.ts";
@@ -155,12 +155,32 @@ async function loadArchive(work: RestoreWork): Promise<void> {
   });
   for (const sequence of manifest.sequences) await restartSequence(client, sequence);
   await mustBeComplete(client, manifest, tables);
-  // Before the rows: without them, the keys do no harm.
-  if (secrets) replaceSecrets(shop.config.dataDir, secrets);
-  await client.query("commit");
+  if (secrets) await commitWith(client, shop, secrets);
+  else await client.query("commit");
   // Row counts for the planner.
   await client.query("analyze");
 }
+
+/** The keys come before the rows, which would be lost without them. */
+async function commitWith(client: pg.Client, shop: Installation, secrets: StoredSecrets): Promise<void> {
+  const { dataDir } = shop.config;
+  const { rows } = await client.query<{ id: string }>("select pg_current_xact_id()::text as id");
+  const old = replaceSecrets(dataDir, secrets);
+  try {
+    await client.query("commit");
+  } catch (error) {
+    // A lost answer does not say whether the rows are there.
+    if (await isCommitted(shop, firstOf(rows).id).catch(() => false)) return;
+    replaceSecrets(dataDir, old);
+    throw error;
+  }
+}
+
+const isCommitted = (shop: Installation, transactionId: string): Promise<boolean> =>
+  withClient(shop, "stoa restore", async (client) => {
+    const { rows } = await client.query("select pg_xact_status($1::xid8) as status", [transactionId]);
+    return rows[0]?.status === "committed";
+  });
 
 /** The migrations are equal, so only the queue's tables can differ. */
 async function mustMatchTables(client: pg.Client, manifest: Manifest, tables: Table[]): Promise<void> {

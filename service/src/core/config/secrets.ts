@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
-import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { MasterKey } from "../vault.ts";
+import { fingerprintOf, type MasterKey } from "../vault.ts";
 import type { Environment } from "./config.ts";
 import type { SettingsReader } from "./settings-reader.ts";
 
@@ -19,6 +19,7 @@ export interface StoredSecrets {
 
 const OWNER_ONLY = { mode: 0o600, flush: true } as const;
 const fileIn = (dataDir: string) => join(dataDir, "secrets.json");
+const KEPT_FILE = /^secrets\.[0-9a-f]{16}\.json$/;
 const textOf = (secrets: StoredSecrets) => `${JSON.stringify(secrets, null, 2)}\n`;
 
 /** Created at the first start, readable by their owner only. */
@@ -40,13 +41,30 @@ function loadOrCreateSecrets(dataDir: string) {
 export const decodeKeys = (keys: { id: string; key: string }[]): MasterKey[] =>
   keys.map(({ id, key }) => ({ id, bytes: Buffer.from(key, "base64") }));
 
-/** Copies the old secrets to another file, because other data may be sealed with them. */
-export function replaceSecrets(dataDir: string, secrets: StoredSecrets): void {
+/** Copies the old secrets to another file, because other data may be sealed with them. Returns the old ones. */
+export function replaceSecrets(dataDir: string, secrets: StoredSecrets): StoredSecrets {
   const file = fileIn(dataDir);
-  const digest = createHash("sha256").update(readFileSync(file)).digest("hex");
+  const old = readFileSync(file, "utf8");
+  const digest = createHash("sha256").update(old).digest("hex");
   copyFileSync(file, join(dataDir, `secrets.${digest.slice(0, 16)}.json`));
   writeFileSync(`${file}.new`, textOf(secrets), OWNER_ONLY);
   renameSync(`${file}.new`, file);
+  return JSON.parse(old) as StoredSecrets;
+}
+
+/** The secrets that a restore replaced and that have this master key: the restore was killed before its end. */
+export function findReplacedSecrets(
+  dataDir: string,
+  masterKeyFingerprint: string,
+): { kept: string; current: string } | null {
+  const hasKey = (name: string) => {
+    const { masterKeys } = JSON.parse(readFileSync(join(dataDir, name), "utf8")) as StoredSecrets;
+    return decodeKeys(masterKeys).some((key) => fingerprintOf(key) === masterKeyFingerprint);
+  };
+  const kept = readdirSync(dataDir)
+    .filter((name) => KEPT_FILE.test(name))
+    .find(hasKey);
+  return kept === undefined ? null : { kept: join(dataDir, kept), current: fileIn(dataDir) };
 }
 
 /** Keys come from settings. The data folder's own keys replace them only with the embedded database. */

@@ -1,4 +1,5 @@
 import type { Config, Environment } from "../../core/config/config.ts";
+import { findReplacedSecrets } from "../../core/config/secrets.ts";
 import { firstOf } from "../../core/required.ts";
 import { fingerprintOf } from "../../core/vault.ts";
 import type { Database } from "./database.ts";
@@ -11,11 +12,14 @@ export class WrongInstallation extends Error {
 export interface InstallationIdentity {
   environment: Environment;
   masterKeyFingerprints: string[];
+  /** null: the master keys come from settings. */
+  secretsDir: string | null;
 }
 
-export const installationOf = ({ environment, masterKeys }: Config): InstallationIdentity => ({
+export const installationOf = ({ environment, masterKeys, secretsDir }: Config): InstallationIdentity => ({
   environment,
   masterKeyFingerprints: masterKeys.map(fingerprintOf),
+  secretsDir,
 });
 
 /** Stores environment and key at the first start. Throws WrongInstallation when a later process differs. */
@@ -42,8 +46,13 @@ export async function mustBelongTo(db: Database, claim: InstallationIdentity): P
     );
   }
   if (!claim.masterKeyFingerprints.includes(stored.masterKeyFingerprint)) {
-    throw new WrongInstallation(
-      "STOA_MASTER_KEYS lacks the key that this database was made with; stored secrets could not be opened.",
-    );
+    throw new WrongInstallation(describeLostKey(claim.secretsDir, stored.masterKeyFingerprint));
   }
+}
+
+function describeLostKey(secretsDir: string | null, masterKeyFingerprint: string): string {
+  const found = secretsDir === null ? null : findReplacedSecrets(secretsDir, masterKeyFingerprint);
+  return found
+    ? `A restore was killed after it had replaced the keys, and before its data was there. Put the keys of this database back, then start again: cp "${found.kept}" "${found.current}"`
+    : "STOA_MASTER_KEYS lacks the key that this database was made with; stored secrets could not be opened.";
 }
