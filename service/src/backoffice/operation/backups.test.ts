@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
-import { readdir, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, rm, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { becomes } from "../../../test/until.ts";
 import { uploadFile } from "../../../test/uploads.ts";
+import { toId, toUuid } from "../../core/ids.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -107,8 +108,41 @@ suite("backups", { timeout: 60_000 }, () => {
     const dead = (await admin.get(`/v1/admin/backups/${running.body.data.id}`)).body.data;
     assert.equal(dead.status, "failed");
     assert.match(dead.error, /has ended/);
+    const part = join(folder(), `${dead.fileName}.part`);
+    await writeFile(part, "half");
     assert.equal((await hasBackup()).status, "succeeded");
+    assert.ok(!(await readdir(folder())).includes(basename(part)));
     await market.query("delete from operator_tasks where id = $1", [rows[0].id]);
+  });
+
+  test("of a process that died: deleted with its unfinished file", async () => {
+    const { rows } = await market.query(
+      `insert into operator_tasks (id, kind, step, started_at, renewed_at)
+         values (gen_random_uuid(), 'backup', 'Writing tables', $1, $1) returning id`,
+      [market.clock.now],
+    );
+    const id = toId("bkp", rows[0].id);
+    const { fileName } = (await admin.get(`/v1/admin/backups/${id}`)).body.data;
+    await writeFile(join(folder(), `${fileName}.part`), "half");
+    assertError(await admin.delete(`/v1/admin/backups/${id}`), 409, "INVALID_STATE");
+    market.clock.forward(2 * MINUTE_MS);
+    const reply = await admin.delete(`/v1/admin/backups/${id}`);
+    assert.equal(reply.status, 200, reply.text);
+    assertError(await admin.get(`/v1/admin/backups/${id}`), 404, "BACKUP_NOT_FOUND");
+    assert.ok(!(await readdir(folder())).includes(`${fileName}.part`));
+  });
+
+  test("no room for another one of the last size: fails at once, and says how much is missing", async () => {
+    const { id } = await hasBackup();
+    await market.query(
+      `update operator_tasks set result = jsonb_set(result, '{size}', '1125899906842624') where id = $1`,
+      [toUuid("bkp", id)],
+    );
+    const { status, error } = await hasBackup();
+    assert.equal(status, "failed");
+    assert.match(error, /GB free, and a backup needs 1048576\.3 GB/);
+    assert.equal((await admin.delete(`/v1/admin/backups/${id}`)).status, 200);
+    assert.equal((await hasBackup()).status, "succeeded");
   });
 
   test("the disk fails: the backup reports it, and leaves no file", async () => {

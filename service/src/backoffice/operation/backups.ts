@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import { mkdir, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Backup } from "@stoa/contract";
 import { readPassphrase } from "../../core/config/config.ts";
@@ -11,13 +11,19 @@ import type { Page, Paging } from "../../platform/db/paging.ts";
 import { FileResponse } from "../../platform/http/route.ts";
 import type { AdminActor } from "../admin/admin-action.ts";
 import type { BackupStep } from "../backup/backup.ts";
-import { backupFileName, writeBackupFile } from "../operator/backup-file.ts";
-import { deleteTask, listTasks, type TaskRow } from "./task-queries.ts";
-import { type ReportProgress, readTask, toTaskState } from "./tasks.ts";
+import { backupFileName, partOf, writeBackupFile } from "../operator/backup-file.ts";
+import { readDisk } from "./health.ts";
+import { deleteTask, findLastBackupSize, listTasks, type TaskRow } from "./task-queries.ts";
+import { failAbandoned, type ReportProgress, readTask, toTaskState } from "./tasks.ts";
 
 const LINK_LIFETIME_MS = 5 * 60_000;
 /** Distinguishes backups of one second. */
 const SUFFIX_LENGTH = 6;
+/** Of an unfinished backup of this page, not of one at the command line. */
+const OWN_PART = /^stoa-[\dTZ-]+-[0-9a-f]{6}\.tar\.gz\.part$/;
+/** Stays free for the database, which may be on the same disk. */
+const RESERVED_BYTES = 256 * 2 ** 20;
+const GB = 2 ** 30;
 
 const steps: Record<BackupStep, string> = {
   tables: "Writing tables",
@@ -46,6 +52,8 @@ async function writeBackup(
   report: ReportProgress,
 ): Promise<object> {
   await mkdir(folderOf(ctx), { recursive: true, mode: 0o700 });
+  await removeAbandonedParts(folderOf(ctx));
+  await mustHaveRoom(ctx);
   const file = join(folderOf(ctx), fileNameOf(task));
   const result = await writeBackupFile({ ...ctx.connection, config: ctx.config }, file, {
     passphrase: readPassphrase(),
@@ -53,6 +61,22 @@ async function writeBackup(
     onProgress: (step, done, total) => report({ step: steps[step], done, total }),
   });
   return { ...result, size: (await stat(file)).size };
+}
+
+/** One backup runs at a time, so that none writes these. */
+async function removeAbandonedParts(folder: string): Promise<void> {
+  for (const name of (await readdir(folder)).filter((one) => OWN_PART.test(one)))
+    await rm(join(folder, name), { force: true });
+}
+
+async function mustHaveRoom(ctx: Context): Promise<void> {
+  const disk = await readDisk(ctx);
+  const needed = ((await findLastBackupSize(ctx.db)) ?? 0) + RESERVED_BYTES;
+  if (!disk || disk.free >= needed) return;
+  const [free, wanted] = [disk.free, needed].map((bytes) => `${(bytes / GB).toFixed(1)} GB`);
+  throw new Error(
+    `The disk of the data folder has ${free} free, and a backup needs ${wanted}: the size of the last one and a reserve. Delete old backups, or make room.`,
+  );
 }
 
 async function toBackup(ctx: Context, row: TaskRow): Promise<Backup> {
@@ -132,6 +156,7 @@ const audit = (ctx: Context, { caller, source }: AdminActor, action: string, id:
 export async function deleteBackup(ctx: Context, { caller, source }: AdminActor, id: string) {
   const row = await mustFindBackup(ctx, id);
   await ctx.db.transaction().execute(async (tx) => {
+    await failAbandoned(tx, ctx.now());
     const { numDeletedRows } = await deleteTask(tx, row.id);
     if (numDeletedRows === 0n) throw new ApiError("INVALID_STATE", "A backup that runs cannot be deleted.");
     await recordAudit(ctx, tx, {
@@ -139,6 +164,7 @@ export async function deleteBackup(ctx: Context, { caller, source }: AdminActor,
       target: { type: "backup", id },
     });
   });
-  await rm(join(folderOf(ctx), fileNameOf(row)), { force: true });
+  const file = join(folderOf(ctx), fileNameOf(row));
+  for (const path of [file, partOf(file)]) await rm(path, { force: true });
   return { id };
 }

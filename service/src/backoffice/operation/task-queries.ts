@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
@@ -58,6 +59,18 @@ export async function listTasks(db: Queries, kind: TaskKind, paging: Paging): Pr
     .$castTo<TaskRow>()
     .execute();
   return { items, ...(await countRows(db, tasks(db, kind).select("id"))) };
+}
+
+/** Of the last backup that succeeded, in bytes. */
+export async function findLastBackupSize(db: Queries): Promise<number | null> {
+  const row = await tasks(db, "backup")
+    .select(sql<number>`(result ->> 'size')::bigint`.as("size"))
+    .where("endedAt", "is not", null)
+    .where("error", "is", null)
+    .orderBy("id", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  return row?.size ?? null;
 }
 
 /** null: only shows that its process lives. */

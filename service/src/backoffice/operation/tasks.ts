@@ -2,6 +2,7 @@ import type { Context } from "../../core/context.ts";
 import { maskSecrets } from "../../core/mask.ts";
 import { required } from "../../core/required.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
+import type { Tx } from "../../platform/db/database.ts";
 import type { AdminActor } from "../admin/admin-action.ts";
 import {
   endTask,
@@ -43,6 +44,14 @@ const RENEW_INTERVAL_MS = 10_000;
 const ABANDONED_AFTER_MS = 60_000;
 export const ABANDONED = "The process that ran it has ended. Start it again.";
 
+/** Of processes that were killed. */
+export const failAbandoned = (tx: Tx, now: Date) =>
+  failAbandonedTasks(tx, {
+    before: new Date(now.getTime() - ABANDONED_AFTER_MS),
+    now,
+    error: ABANDONED,
+  });
+
 /** The tasks that this process runs for administrators. */
 export class OperatorTasks {
   readonly #running = new Map<string, Promise<void>>();
@@ -52,11 +61,7 @@ export class OperatorTasks {
   async start(ctx: Context, { caller, source }: AdminActor, task: TaskDefinition): Promise<TaskRow> {
     const started = await ctx.db.transaction().execute(async (tx) => {
       const now = ctx.now();
-      await failAbandonedTasks(tx, {
-        before: new Date(now.getTime() - ABANDONED_AFTER_MS),
-        now,
-        error: ABANDONED,
-      });
+      await failAbandoned(tx, now);
       const row = await insertTask(tx, { id: ctx.newId(), kind: task.kind, step: task.firstStep, now });
       if (!row) return row;
       await recordAudit(ctx, tx, { actorId: caller.userId, action: task.action, source });

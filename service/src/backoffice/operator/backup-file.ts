@@ -23,6 +23,9 @@ export async function backUpToFile(
   return { file, ...(await writeBackupFile(shop, file, options)) };
 }
 
+/** The name until the backup is complete. */
+export const partOf = (file: string) => `${file}.part`;
+
 /** The file appears when the backup is complete. */
 export async function writeBackupFile(
   shop: Installation,
@@ -30,8 +33,7 @@ export async function writeBackupFile(
   options: BackupOptions,
 ): Promise<BackupResult> {
   await mustNotExist(file);
-  // A temporary name until the backup is complete.
-  const part = `${file}.part`;
+  const part = partOf(file);
   await rm(part, { force: true });
   try {
     const stream = createWriteStream(part, { mode: OWNER_ONLY, flush: true });
