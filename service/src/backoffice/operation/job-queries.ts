@@ -72,13 +72,13 @@ export interface TakenJob {
 /** Of parallel calls, one gets the job. */
 export async function takeFailedJobs(
   tx: Tx,
-  { id = null, queue = null, limit }: { id?: string | null; queue?: string | null; limit: number },
+  { id = null, queues = null, limit }: { id?: string | null; queues?: string[] | null; limit: number },
 ): Promise<TakenJob[]> {
   const { rows } = await sql<TakenJob>`
     delete from pgboss.job where (name, id) in (
       select name, id from pgboss.job
        where ${conditions.failed} and (${id}::uuid is null or id = ${id})
-         and (${queue}::text is null or name = ${queue} || ${GIVEN_UP})
+         and (${queues}::text[] is null or ${sourceName} = any (${queues}))
        order by created_on limit ${limit} for update skip locked)
     returning ${sourceName} as queue, data`.execute(tx);
   return rows;

@@ -24,12 +24,16 @@ import { nextRunOf } from "./next-run.ts";
 /** Each is requested by a statement of its own. */
 const MAX_RETRIED = 2_000;
 const MAX_ERROR_LENGTH = 500;
+/** Masking takes quadratic time on a long text without blanks. */
+const MAX_MASKED_LENGTH = 4_000;
 const ALL_STATES: JobState[] = ["waiting", "running", "failed"];
 
 const isoOf = (at: Date | null) => at?.toISOString() ?? null;
 
 export const describeJobError = (error: string | null): string | null =>
-  error === null ? null : maskAddresses(maskSecrets(error)).slice(0, MAX_ERROR_LENGTH);
+  error === null
+    ? null
+    : maskAddresses(maskSecrets(error.slice(0, MAX_MASKED_LENGTH))).slice(0, MAX_ERROR_LENGTH);
 
 export async function listQueues(ctx: Context, paging: Paging): Promise<Page<Queue>> {
   const [statuses, rows] = [await ctx.jobs.readStatus(), await listQueueRows(ctx.db)];
@@ -93,7 +97,11 @@ const whyNotRetried = async (tx: Tx, id: string) =>
 
 export async function retryFailedJobs(ctx: Context, actor: AdminActor, queue: string | undefined) {
   return ctx.db.transaction().execute(async (tx) => {
-    const jobs = await takeFailedJobs(tx, { queue: queue ?? null, limit: MAX_RETRIED });
+    const jobs = await takeFailedJobs(tx, {
+      // Jobs of another version stay, and do not keep the others from being retried.
+      queues: ctx.jobs.names.filter((name) => queue === undefined || name === queue),
+      limit: MAX_RETRIED,
+    });
     for (const job of jobs) await requestAgain(ctx, tx, job);
     if (jobs.length > 0) await audit(ctx, tx, actor, null, { retried: jobs.length, queue: queue ?? null });
     await ctx.idempotencyKey?.bind(tx, String(jobs.length));

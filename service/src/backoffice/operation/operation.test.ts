@@ -215,9 +215,21 @@ suite("jobs", () => {
     );
     const id = await addFailedJob("gone", {});
     assertError(await admin.post(`/v1/admin/jobs/${id}/retry`), 409, "INVALID_STATE");
+    assert.deepEqual((await admin.post("/v1/admin/jobs/retry?queue=gone")).body.data, { retried: 0 });
+    await addFailedJob("notify-buyers-of-version", {});
+    assert.deepEqual((await admin.post("/v1/admin/jobs/retry")).body.data, { retried: 1 });
     await market.query("delete from pgboss.job where name like '%-given-up'");
     for (const unknown of ["x", id])
       assertError(await admin.post(`/v1/admin/jobs/${unknown}/retry`), 404, "JOB_NOT_FOUND");
+  });
+
+  test("an error of megabytes is masked in no time", async () => {
+    await addFailedJob("recover-webhook", {}, `https://u:PASS@host/ ${"a://".repeat(500_000)}`);
+    const startedAt = performance.now();
+    const [job] = await jobsOf("state=failed&queue=recover-webhook");
+    assert.ok(performance.now() - startedAt < 2_000);
+    assert.match(job.error, /^https:\/\/•••@host\/ a:/);
+    await market.query("delete from pgboss.job where name like '%-given-up'");
   });
 
   test("nextRunOf: minutes, hours and days in UTC", () => {

@@ -32,6 +32,8 @@ export interface JobStatus extends JobStats {
 export interface JobQueue {
   /** Requests a job in the caller's transaction: it runs if and only if that commits. */
   send(tx: Queries, name: string, data: object): Promise<void>;
+  /** Of the kinds that can be requested. */
+  readonly names: string[];
   /** All scheduled jobs and all kinds of queued jobs. */
   readStatus(): Promise<JobStatus[]>;
   close(): Promise<void>;
@@ -67,6 +69,7 @@ export async function openJobQueue(pool: pg.Pool, log: Logger, kinds: JobDefinit
       if (!options) throw new TypeError(`there is no kind of job named ${name}`);
       await boss.send(name, data, { ...options, db: fromKysely(tx.withoutPlugins()) });
     },
+    names: kinds.map(({ name }) => name),
     readStatus: () => readJobStatus(pool, kinds),
     close: () => boss.stop({ close: false }),
   };
