@@ -21,6 +21,7 @@ import { twoFactorRoutes } from "./accounts/two-factor/routes.ts";
 import { BackgroundWorkers } from "./background-workers.ts";
 import { accountRoutes } from "./backoffice/account-closing/routes.ts";
 import { adminRoutes } from "./backoffice/admin/routes.ts";
+import { removeReceivedBackups } from "./backoffice/operation/restores.ts";
 import { operationRoutes } from "./backoffice/operation/routes.ts";
 import { type Base, type BaseOverrides, openBase } from "./base.ts";
 import { addFilePages } from "./catalog/files/pages.ts";
@@ -168,6 +169,7 @@ export async function startService(
   const workers = new BackgroundWorkers(ctx);
   const state: ServiceState = { workers, isEnding: false };
   ctx.serviceControl = { pauseWork: () => workers.stop(), restart: overrides.restart ?? null };
+  await removeReceivedBackups(ctx);
   const app = await buildHttpServer(ctx, state, overrides);
   ctx.notifications.listen();
   await ctx.presence.start();

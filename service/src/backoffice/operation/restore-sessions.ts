@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
-import { rm, statfs, writeFile } from "node:fs/promises";
+import { mkdir, rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Restore } from "@stoa/contract";
@@ -25,12 +25,26 @@ let current: RestoreSession | null = null;
 
 const isRunning = ({ status }: RestoreSession) => status === "running" || status === "restarting";
 
+/** Parallel calls open one after the other, so that each file has an owner that deletes it. */
+let opening: Promise<unknown> = Promise.resolve();
+
 export async function openSession(
+  folder: string,
+  file: Pick<Restore, "fileName" | "size">,
+): Promise<RestoreSession> {
+  const opened = opening.then(() => replaceSession(folder, file));
+  opening = opened.catch(() => {});
+  return opened;
+}
+
+async function replaceSession(
   folder: string,
   { fileName, size }: Pick<Restore, "fileName" | "size">,
 ): Promise<RestoreSession> {
-  if (current && isRunning(current)) throw new ApiError("INVALID_STATE", "A restore is running.");
+  await mkdir(folder, { recursive: true, mode: 0o700 });
   await mustHaveRoom(folder, size);
+  // At once: the session could start in between.
+  if (current && isRunning(current)) throw new ApiError("INVALID_STATE", "A restore is running.");
   await discardSession();
   const session: RestoreSession = {
     id: randomBytes(32).toString("base64url"),

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, suite, type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
@@ -11,7 +11,7 @@ import { send, uploadFile } from "../../../test/uploads.ts";
 import { verifyLedger } from "../../commerce/ledger/verification.ts";
 import { listScheduledJobs } from "../../jobs.ts";
 import { createFirstAdminLink } from "../admin/first-admin.ts";
-import { TABLES_BEFORE_ACCOUNTS } from "./restores.ts";
+import { removeReceivedBackups, TABLES_BEFORE_ACCOUNTS } from "./restores.ts";
 
 let shop: Market;
 let seller: Client;
@@ -157,6 +157,21 @@ suite("a restore over HTTP", { timeout: 120_000 }, () => {
     assert.ok(replies.every(({ body }) => body.data.received === 10));
     const starts = await Promise.all([1, 2, 3].map(() => empty.visitor.post(`${RESTORES}/${id}/start`, {})));
     assert.ok(starts.every(({ status }) => status === 200 || status === 409));
+  });
+
+  test("parallel begins: one file, of the last; other uploads do not delete it", async (t) => {
+    const empty = await openEmpty(t);
+    const replies = await Promise.all([1, 2, 3, 4].map(() => begin(empty, 10)));
+    const { dataDir } = empty.market.service.ctx.config;
+    const names = await readdir(join(dataDir, "restore"));
+    assert.equal(names.length, 1);
+    assert.deepEqual(await readdir(await empty.market.service.ctx.integrations.storage.incoming()), []);
+    const found = await Promise.all(
+      replies.map(({ body }) => empty.visitor.get(`${RESTORES}/${body.data.id}`)),
+    );
+    assert.deepEqual(found.map(({ status }) => status).sort(), [200, 404, 404, 404]);
+    await removeReceivedBackups(empty.market.service.ctx);
+    await assert.rejects(readdir(join(dataDir, "restore")), /ENOENT/);
   });
 
   test("a service without accounts has rows only in tables that a restore replaces", async (t) => {

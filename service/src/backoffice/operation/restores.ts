@@ -1,7 +1,9 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import type { Restore } from "@stoa/contract";
 import { hasAccounts } from "../../accounts/people/accounts.ts";
 import { mustFindOneTimeToken } from "../../accounts/sign-in/one-time-tokens.ts";
-import { readPassphrase } from "../../core/config/config.ts";
+import { type Config, readPassphrase } from "../../core/config/config.ts";
 import type { Context, RequestSource } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { maskSecrets } from "../../core/mask.ts";
@@ -41,6 +43,15 @@ const steps: Record<RestoreStep, string> = {
   verify: "Verifying the data",
 };
 
+/** Not with the uploads, which are deleted after an hour. */
+const folderOf = ({ dataDir }: Config) => join(dataDir, "restore");
+
+/** At the start: a killed process leaves a file that contains a whole marketplace. */
+export const removeReceivedBackups = ({ config, log }: Context): Promise<void> =>
+  rm(folderOf(config), { recursive: true, force: true }).catch((error) =>
+    log.error({ err: error }, "the files of restores were not removed"),
+  );
+
 interface NewRestore {
   token: string;
   fileName: string;
@@ -51,7 +62,7 @@ interface NewRestore {
 export async function createRestore(ctx: Context, { token, ...file }: NewRestore): Promise<Restore> {
   await mustFindOneTimeToken(ctx, token, "first-admin");
   await mustHaveNoAccount(ctx);
-  return toRestore(await openSession(await ctx.integrations.storage.incoming(), file));
+  return toRestore(await openSession(folderOf(ctx.config), file));
 }
 
 async function mustHaveNoAccount(ctx: Context): Promise<void> {
