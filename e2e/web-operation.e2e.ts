@@ -143,12 +143,43 @@ test("a restore in the browser: from the link of an empty installation to the sh
     await page.getByRole("button", { name: "Restore the backup" }).click();
     await sees(page, "hostile.tar.gz cannot be restored");
     await mustBeSound(watched, "operation restore refused");
+    await page.reload();
+    await sees(page, "hostile.tar.gz cannot be restored");
     await upload("shop.tar.gz", await readFile(path));
     await page.getByRole("button", { name: "Restore the backup" }).dblclick();
     await sees(page, "The backup is restored");
     await mustBeSound(watched, "operation restored");
+    await page.reload();
+    await sees(page, "The backup is restored");
     const reply = await empty.as(seller.key).get(`/v1/products/${productId}`);
     assert.equal(reply.body.data.title, "Moved haiku");
+    await context.close();
+  } finally {
+    await empty.close();
+  }
+});
+
+test("a restore over a bad connection: parts and the start are sent again, and their result is read", async () => {
+  const { masterKeys, sessionKeys, dataDir } = market.service.ctx.config;
+  const path = join(dataDir, "again.tar.gz");
+  await backUpTo(path, shopOf(market));
+  const empty = await openMarket({ config: { masterKeys, sessionKeys } });
+  try {
+    const context = await openContext(browser, {});
+    const link = await createFirstAdminLink(empty.service.ctx);
+    const { page } = await openAt(context, empty, link?.slice(empty.origin.length) ?? "");
+    await page.getByRole("link", { name: "Restore a backup" }).click();
+    await page.route("**/parts", (route) => route.fulfill({ status: 503, body: "" }), { times: 1 });
+    let starts = 0;
+    await page.route("**/start", async (route) => {
+      starts++;
+      await route.fetch();
+      await route.abort();
+    });
+    await page.getByLabel("Backup file").setInputFiles(path);
+    await page.getByRole("button", { name: "Restore the backup" }).click();
+    await sees(page, "The backup is restored");
+    assert.ok(starts > 0);
     await context.close();
   } finally {
     await empty.close();

@@ -1,13 +1,12 @@
 import "./operation.css";
 import type { Restore } from "@stoa/sdk";
-import { type FormEvent, useState } from "react";
-import { stoa } from "../../api.ts";
+import { type FormEvent, useEffect, useState } from "react";
 import { ErrorSummary, Field, fieldErrors } from "../../components/field.tsx";
 import { AlertIcon } from "../../components/icons.tsx";
 import { formatBytes, formatCount, formatMoment } from "../../lib/format.ts";
 import { useAction } from "../../lib/use-action.ts";
 import { useTitle } from "../../lib/use-title.ts";
-import { followRestore, sendBackup } from "./send-backup.ts";
+import { followRestore, readKeptId, resumeRestore, sendBackup, startRestore } from "./send-backup.ts";
 import { TaskProgress } from "./task-progress.tsx";
 
 /** Stored by the page of the first administrator, where the link of the start leads. */
@@ -32,13 +31,20 @@ export default function RestorePage() {
   const [token] = useState(readToken);
   const [state, setState] = useState<Restore | null>(null);
   const restore = useAction({
-    run: async ({ file, token, passphrase }: RestoreInput) => {
+    run: async (input: RestoreInput | { id: string }) => {
       setState(null);
+      if ("id" in input) return resumeRestore(input.id, setState);
+      const { file, token, passphrase } = input;
       const { id } = await sendBackup(file, token, setState);
-      setState(await stoa.restores.start(id, passphrase === "" ? {} : { passphrase }));
+      setState(await startRestore(id, passphrase));
       return followRestore(id, setState);
     },
   });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, when the page opens
+  useEffect(() => {
+    const id = readKeptId();
+    if (id !== null) restore.start({ id });
+  }, []);
   const isDone = restore.data?.status === "succeeded";
   return (
     <main className="page narrow stack" id="content">
