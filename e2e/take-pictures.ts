@@ -13,6 +13,7 @@ const LOOKS = [
 const QUALITY = 60;
 const IDLE_MS = 4_000;
 const BUYER = "buyer1@example.com";
+const SELLER = "ada@example.com";
 
 const folder = await mkdtemp(join(tmpdir(), "stoa-pictures-"));
 // The helpers of the tests share their work in this folder, whose name they read when they are loaded.
@@ -28,25 +29,30 @@ async function takeAll(): Promise<void> {
   const service = await npmStart(join(folder, "data"));
   const browser = await openBrowser();
   try {
-    const context = await openContext(browser);
-    const page = await signIn(context, service.origin);
-    const pages = await preparePages(page, service.origin);
     await rm(PICTURES, { recursive: true, force: true });
     await mkdir(PICTURES, { recursive: true });
-    for (const { name, width, height, scheme } of LOOKS) {
-      await page.emulateMedia({ colorScheme: scheme });
-      await page.setViewportSize({ width, height });
-      for (const [title, path] of Object.entries(pages)) {
-        await page.goto(service.origin + path);
-        // The page of live events never becomes idle.
-        await page.waitForLoadState("networkidle", { timeout: IDLE_MS }).catch(() => {});
-        await writeFile(join(PICTURES, `${title}-${name}.webp`), await capture(page));
-      }
-    }
+    const { origin } = service;
+    const buyer = await signIn(await openContext(browser), origin, BUYER);
+    await takePictures(buyer, origin, await prepareBuyerPages(buyer, origin));
+    const seller = await signIn(await openContext(browser), origin, SELLER);
+    await takePictures(seller, origin, await listSellerPages(seller, origin));
     console.log(`${(await readdir(PICTURES)).length} pictures in docs/pictures`);
   } finally {
     await browser.close();
     await stop(service);
+  }
+}
+
+async function takePictures(page: Page, origin: string, pages: Record<string, string>): Promise<void> {
+  for (const { name, width, height, scheme } of LOOKS) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.setViewportSize({ width, height });
+    for (const [title, path] of Object.entries(pages)) {
+      await page.goto(origin + path);
+      // The page of live events never becomes idle.
+      await page.waitForLoadState("networkidle", { timeout: IDLE_MS }).catch(() => {});
+      await writeFile(join(PICTURES, `${title}-${name}.webp`), await capture(page));
+    }
   }
 }
 
@@ -58,10 +64,10 @@ async function capture(page: Page): Promise<Buffer> {
 }
 
 /** By the mailed link. */
-async function signIn(context: BrowserContext, origin: string): Promise<Page> {
+async function signIn(context: BrowserContext, origin: string, email: string): Promise<Page> {
   const page = await context.newPage();
   await page.goto(`${origin}/auth/sign-in`);
-  await page.getByLabel("Email address").fill(BUYER);
+  await page.getByLabel("Email address").fill(email);
   await click(page, "Mail me a link");
   await page.waitForURL("**/auth/check-mail*");
   await page.goto(`${origin}/dev/mail`);
@@ -74,11 +80,13 @@ async function signIn(context: BrowserContext, origin: string): Promise<Page> {
   return tab;
 }
 
-/** Gives the account a run and a webhook, and names the pages. */
-async function preparePages(page: Page, origin: string): Promise<Record<string, string>> {
+type Send = <T>(method: string, path: string, body?: object) => Promise<T>;
+
+/** Sends requests with the session of a page. */
+async function openApi(page: Page, origin: string): Promise<Send> {
   const cookies = await page.context().cookies(origin);
   const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
-  const send = async <T>(method: string, path: string, body?: object): Promise<T> => {
+  return async (method, path, body) => {
     const headers = { cookie, "content-type": "application/json", "sec-fetch-site": "same-origin" };
     const request = { method, headers, ...(body && { body: JSON.stringify(body) }) };
     const response = await fetch(`${origin}/v1${path}`, request);
@@ -86,6 +94,26 @@ async function preparePages(page: Page, origin: string): Promise<Record<string, 
     if (!response.ok) throw new Error(`${method} ${path}: ${text}`);
     return JSON.parse(text).data;
   };
+}
+
+async function listSellerPages(page: Page, origin: string): Promise<Record<string, string>> {
+  const send = await openApi(page, origin);
+  const products = await send<ProductCard[]>("GET", "/products?author=me&limit=100");
+  const idOf = (type: string) => products.find((product) => product.type === type)?.id;
+  return {
+    studio: "/studio",
+    "studio-products": "/studio/products",
+    analytics: "/studio/analytics?preset=90d",
+    sales: "/studio/sales",
+    payouts: "/studio/payouts",
+    "product-editor": `/studio/products/${idOf("PROMPT")}`,
+    "workflow-editor": `/studio/workflows/${idOf("WORKFLOW")}`,
+  };
+}
+
+/** Gives the account a run and a webhook, and names the pages. */
+async function prepareBuyerPages(page: Page, origin: string): Promise<Record<string, string>> {
+  const send = await openApi(page, origin);
   const [order] = await send<{ orderId: string; product: { id: string } }[]>("GET", "/purchases?limit=1");
   const [trending] = await send<ProductCard[]>("GET", "/products?sort=trending&limit=1");
   if (!order || !trending) throw new Error("The demo shop is empty");
