@@ -1,6 +1,6 @@
 import { ConnectionError } from "@stoa/sdk";
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { stoa } from "../api.ts";
 
 /** Why a run failed, as its last event or the API says it. */
@@ -37,11 +37,19 @@ const START: FollowedRun = { phase: "connecting", text: "", failure: null };
 export function useFollowedRun(id: string | undefined, isActive: boolean): FollowedRun {
   const client = useQueryClient();
   const [followed, setFollowed] = useState<{ id: string | undefined; run: FollowedRun }>({ id, run: START });
+  const activeId = useRef<string>(undefined);
   useEffect(() => {
-    if (id === undefined || !isActive) return;
+    const refresh = () => client.invalidateQueries({ queryKey: ["execution", id] });
+    const wasActive = activeId.current === id;
+    activeId.current = isActive ? id : undefined;
+    if (id === undefined) return;
+    if (!isActive) {
+      // The run and its steps are two answers: the one with the end may be younger than the one without the last step.
+      if (wasActive) void refresh();
+      return;
+    }
     const reader = new AbortController();
     const show = (run: FollowedRun) => !reader.signal.aborted && setFollowed({ id, run });
-    const refresh = () => client.invalidateQueries({ queryKey: ["execution", id] });
     void followRun(id, reader.signal, show, refresh);
     return () => reader.abort();
   }, [client, id, isActive]);

@@ -1,3 +1,4 @@
+import "./studio.css";
 import type { Page } from "@stoa/sdk";
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
