@@ -272,7 +272,9 @@ suite("answers that may contain a secret: Cache-Control no-store", () => {
 
   for (const { name, method, base, path } of showing)
     test(`${name}: refused`, async () => {
-      const reply = await session.request(method, base + path.replace(/:\w+/g, "x"), { json: { x: 1 } });
+      const reply = await session.request(method, base + path.replace(/:\w+/g, "x"), {
+        json: method === "GET" ? undefined : { x: 1 },
+      });
       assert.ok(reply.status >= 400, reply.text);
       assert.equal(reply.headers.get("cache-control"), "no-store", reply.text);
     });
