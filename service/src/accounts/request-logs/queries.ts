@@ -1,6 +1,6 @@
 import { type SqlBool, sql } from "kysely";
 import { minUuidAt } from "../../core/ids.ts";
-import type { Queries, Tx } from "../../platform/db/database.ts";
+import type { Queries } from "../../platform/db/database.ts";
 import { countRows, EMPTY_PAGE, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
 export interface RequestRow {
@@ -100,5 +100,5 @@ export const deleteRequestsOfClosedAccounts = (db: Queries, since: Date) =>
     .where("userId", "in", (users) => users.selectFrom("users").select("id").where("closedAt", ">=", since))
     .execute();
 
-export const deleteRequestsOf = (tx: Tx, userId: string) =>
-  tx.deleteFrom("requestLogs").where("userId", "=", userId).execute();
+export const deleteRequestsOf = (db: Queries, userId: string) =>
+  db.deleteFrom("requestLogs").where("userId", "=", userId).execute();

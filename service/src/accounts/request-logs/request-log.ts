@@ -136,6 +136,12 @@ const toLoggedRequest = ({
 
 export const deleteRequestLog = (tx: Tx, userId: string) => deleteRequestsOf(tx, userId);
 
+/** After the closing: a write that began before it may have ended later. A write of another process stays until the night's deletion. */
+export async function deleteLateRequests(ctx: Context, userId: string): Promise<void> {
+  await ctx.requestLog.flush(ctx);
+  await deleteRequestsOf(ctx.db, userId);
+}
+
 /** Deletes in batches, so that no statement takes long. */
 export async function deleteOldRequests(ctx: Context): Promise<void> {
   await deleteRequestsOfClosedAccounts(ctx.db, daysAfter(ctx.now(), -1));

@@ -8,8 +8,10 @@ import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { createOAuthClient, requestTokens } from "../../../test/oauth.ts";
 import { bookEarnings, installFakeBank, requestPayout } from "../../../test/payouts.ts";
+import { until } from "../../../test/until.ts";
 import { anonymizeAccount, lockAccountForClosing } from "../../accounts/people/accounts.ts";
 import { createUser } from "../../accounts/people/users.ts";
+import { flushRequestLog } from "../../accounts/request-logs/request-log.ts";
 import { mintOneTimeToken } from "../../accounts/sign-in/one-time-tokens.ts";
 import { deleteLastAddresses } from "../../commerce/payouts/account-closing.ts";
 import { payOutBySchedule } from "../../commerce/payouts/schedule.ts";
@@ -618,6 +620,35 @@ suite("after an account was closed", () => {
       person.email,
     ])
       assert.ok(!dump.includes(mark), `${mark} is still in the database`);
+  });
+
+  test("a write of the request log that ends after the closing: leaves no row", async () => {
+    const person = await hasPerson();
+    const { ctx } = market.service;
+    await market.query(
+      `create function wait_for_test() returns trigger language plpgsql as $$
+       begin perform pg_advisory_xact_lock(4711); return new; end $$`,
+    );
+    await market.query(
+      "create trigger wait_for_test before insert on request_logs for each row execute function wait_for_test()",
+    );
+    const holder = await ctx.pool.connect();
+    try {
+      await holder.query("select pg_advisory_lock(4711)");
+      await person.key.get("/v1/categories");
+      const written = flushRequestLog(ctx);
+      await waitForBlockedStatements(market);
+      const closed = close(person, person.email);
+      await until("the account is closed", async () => !(await isOpen(person)));
+      await holder.query("select pg_advisory_unlock(4711)");
+      assert.equal((await closed).status, 200);
+      await written;
+    } finally {
+      holder.release(true);
+      await market.query("drop function wait_for_test cascade");
+    }
+    const { rows } = await market.query("select from request_logs where user_id = $1", [person.key.userId]);
+    assert.equal(rows.length, 0);
   });
 
   test("a run that was in progress: stores no text at its end", async () => {

@@ -10,7 +10,7 @@ import {
 } from "../../accounts/people/accounts.ts";
 import { unlinkIdentities } from "../../accounts/people/identities.ts";
 import { toUserId } from "../../accounts/people/users.ts";
-import { deleteRequestLog } from "../../accounts/request-logs/request-log.ts";
+import { deleteLateRequests, deleteRequestLog } from "../../accounts/request-logs/request-log.ts";
 import { deleteSessions } from "../../accounts/sessions/sessions.ts";
 import { deleteOneTimeTokens } from "../../accounts/sign-in/one-time-tokens.ts";
 import { removeAuthenticator } from "../../accounts/two-factor/second-factor.ts";
@@ -94,6 +94,9 @@ export async function closeAccount(
     return left;
   };
   const remainder = await retryOnDeadlock(() => ctx.db.transaction().execute(close));
+  await deleteLateRequests(ctx, caller.userId).catch((error) =>
+    ctx.log.warn({ err: error }, "late requests of a closed account stay until the nightly deletion"),
+  );
   const closed = { id: toUserId(caller.userId), closed: true as const, closedAt: ctx.now().toISOString() };
   const data = remainder ? { ...closed, toBePaid: toAmounts(remainder.amounts) } : closed;
   return new DataResponse(data, { cookies: [clearedSessionCookie] });
