@@ -38,12 +38,6 @@ const WORKERS = availableParallelism() + 1;
 /** Files that need a fresh process, because they inspect loaded modules or leave a global such as a tracer. */
 const OWN_PROCESS = /\.process\.test\.ts$/;
 
-/**
- * If at most this many files failed, each runs once more, alone. A failure that does not repeat is reported as flaky. CI sets it: a
- * test that loses a race once in a thousand runs must be seen and mended, and not hold back a change that it is not about.
- */
-const MAX_FILES_AGAIN = Number(process.env["STOA_TEST_FILES_AGAIN"] ?? 0);
-
 function testFiles(): string[] {
   const named = process.argv.slice(2);
   if (named[0] === "--quick") return listQuickTestFiles();
@@ -86,16 +80,8 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 const files = testFiles();
 const needsOwnProcess = (file: string | undefined): boolean => file !== undefined && OWN_PROCESS.test(file);
 const workers = new Set<ChildProcess>();
-
-interface FileReport {
-  passed: number;
-  failed: number;
-  skipped: number;
-  failures: string[];
-}
-
-/** By file; a second run replaces the report of the first. */
-const reports = new Map<string, FileReport>();
+const counts = { passed: 0, failed: 0, skipped: 0 };
+const failures: string[] = [];
 
 /** Runs files in one worker process after the other, until none is left. */
 async function runFiles(): Promise<void> {
@@ -176,17 +162,15 @@ class TestWorker {
 
 function print(file: string, results: TestResult[], cpuMs: number): void {
   const path = relative(ROOT, file);
-  const report: FileReport = { passed: 0, failed: 0, skipped: 0, failures: [] };
-  reports.set(file, report);
   for (const { type, name, nesting, suite, skip, error, ms } of parentsFirst(results)) {
     const title = name === file ? `${path}, ${cpuMs.toFixed(0)} ms of CPU` : name;
     const mark = type === "fail" ? "✖" : skip === null ? "✔" : "﹣";
     console.log(`${"  ".repeat(nesting)}${mark} ${title} (${ms.toFixed(0)} ms)${skip ? ` # ${skip}` : ""}`);
-    if (error !== null) report.failures.push(`✖ ${path}: ${title}\n${error}`);
+    if (error !== null) failures.push(`✖ ${path}: ${title}\n${error}`);
     if (suite && error === null) continue;
-    if (type === "fail") report.failed++;
-    else if (skip === null) report.passed++;
-    else report.skipped++;
+    if (type === "fail") counts.failed++;
+    else if (skip === null) counts.passed++;
+    else counts.skipped++;
   }
 }
 
@@ -203,28 +187,11 @@ function parentsFirst(results: TestResult[]): TestResult[] {
   return ended.flat();
 }
 
-/** Returns the failures that did not repeat. */
-async function runFailedAgain(): Promise<string[]> {
-  const failed = [...reports].filter(([, report]) => report.failed > 0);
-  if (failed.length === 0 || failed.length > MAX_FILES_AGAIN) return [];
-  console.log(`\nAgain, alone: ${failed.map(([file]) => relative(ROOT, file)).join(", ")}`);
-  files.push(...failed.map(([file]) => file));
-  await runFiles();
-  return failed.flatMap(([file, before]) => (reports.get(file)?.failed === 0 ? before.failures : []));
-}
-
-const sumOf = (field: "passed" | "failed" | "skipped"): number =>
-  [...reports.values()].reduce((sum, report) => sum + report[field], 0);
-
 const startedAt = Date.now();
 await Promise.all(Array.from({ length: Math.min(WORKERS, files.length) }, runFiles));
-const flaky = await runFailedAgain();
 await leaveNothing();
-const failures = [...reports.values()].flatMap((report) => report.failures);
-if (flaky.length > 0) console.log(`\nFlaky, to be mended:\n${flaky.join("\n\n")}`);
 if (failures.length > 0) console.log(`\nFailed:\n${failures.join("\n\n")}`);
-const [passed, failed, skipped] = [sumOf("passed"), sumOf("failed"), sumOf("skipped")];
-const others = `${skipped > 0 ? `, ${skipped} skipped` : ""}${flaky.length > 0 ? `, ${flaky.length} flaky` : ""}`;
+const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
 console.log(`\n${((Date.now() - startedAt) / 1_000).toFixed(0)} s`);
-console.log(`${passed} passed, ${failed} failed${others}`);
-process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
+console.log(`${counts.passed} passed, ${counts.failed} failed${skipped}`);
+process.exitCode = counts.failed === 0 && counts.passed > 0 ? 0 : 1;

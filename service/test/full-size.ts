@@ -1,5 +1,5 @@
 /**
- * `npm run test:full` runs every case, `npm test` a third of the generated ones, always the same. `npm test` also skips the
+ * `npm run test:full` (CI) runs every case, `npm test` a third of the generated ones, always the same. `npm test` also skips the
  * files `*.full.*` and the tests with `inFullRun`: they load or restore the demo shop, or kill one process after the other.
  */
 export const isFullSize = process.env["STOA_TEST_FULL"] === "1";
