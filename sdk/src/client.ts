@@ -141,6 +141,8 @@ export class Client {
     const isRepeatablePost = method === "POST" && !path.startsWith("/api/");
     if (isRepeatablePost && (options.idempotencyKey !== undefined || !headers.has("idempotency-key")))
       headers.set("idempotency-key", options.idempotencyKey ?? crypto.randomUUID());
+    const ifMatch = headers.get("if-match");
+    if (ifMatch !== null) headers.set("if-match", toStrongTags(ifMatch));
     const { body, type } = bodyOf(sent);
     if (type !== undefined) headers.set("content-type", type);
     const canRepeat = (method !== "POST" || isRepeatablePost) && !(body instanceof ReadableStream);
@@ -235,6 +237,9 @@ function toHeaderValue(apiKey: string): string {
   if (!/^[\x21-\x7e]+$/.test(key)) throw new TypeError("apiKey has a character that no key has");
   return key;
 }
+
+/** A proxy that compresses a response weakens its tag, and If-Match never matches a weak one. The service's own are strong. */
+const toStrongTags = (ifMatch: string): string => ifMatch.replaceAll(/(^|,\s*)W\/"/g, '$1"');
 
 function urlOf(baseUrl: string, path: string, query: object = {}): URL {
   const url = new URL(baseUrl + path);

@@ -190,12 +190,12 @@ suite("If-Match", () => {
     assert.equal((await seller.get(path)).body.data.title, "In between");
   });
 
-  test("lists, * and a tag that a proxy weakened; no garbage", async () => {
+  test("lists and *; no weak tag and no garbage", async () => {
     const etag = await tagOf(seller);
-    for (const header of ["*", `"other", ${etag}`, `W/${etag}`]) {
+    for (const header of ["*", `"other", ${etag}`]) {
       assert.equal((await seller.patch(path, {}, { "if-match": header })).status, 200, header);
     }
-    for (const header of [etag.slice(1, -1), "", '"*"']) {
+    for (const header of [`W/${etag}`, etag.slice(1, -1), "", '"*"']) {
       const reply = await seller.patch(path, { title: "Never" }, { "if-match": header });
       assertError(reply, 412, "PRECONDITION_FAILED");
     }
