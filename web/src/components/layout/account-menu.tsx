@@ -1,64 +1,18 @@
-import { Menu, useMantineColorScheme } from "@mantine/core";
 import type { Account } from "@stoa/sdk";
-import { Link } from "@tanstack/react-router";
-import { showError } from "../../lib/toasts.ts";
-import { isAdmin, signOut } from "../../session.ts";
-import { Avatar } from "../avatar.tsx";
+import { lazy, useState } from "react";
+import { Part } from "../part.tsx";
+import { AccountButton } from "./account-button.tsx";
 
-const PAGES: { to: string; label: string }[] = [
-  { to: "/library", label: "Library" },
-  { to: "/wishlist", label: "Wishlist" },
-  { to: "/orders", label: "Orders and receipts" },
-  { to: "/studio", label: "Studio" },
-  { to: "/settings", label: "Developers" },
-  { to: "/account", label: "Account" },
-];
+const OpenAccountMenu = lazy(() => import("./open-account-menu.tsx"));
 
-const ADMIN_PAGE = { to: "/admin", label: "Administration" };
-
-export default function AccountMenu({ account }: { account: Account }) {
+/** The member's pages, the color scheme and the sign-out. */
+export function AccountMenu({ account }: { account: Account }) {
+  const [isWanted, want] = useState(false);
+  const closed = <AccountButton account={account} aria-haspopup="menu" onClick={() => want(true)} />;
+  if (!isWanted) return closed;
   return (
-    // The placeholder is an element with a tab stop, which a menu must not have.
-    <Menu position="bottom-end" width={240} withInitialFocusPlaceholder={false}>
-      <Menu.Target>
-        <button type="button" className="account">
-          <Avatar name={account.name} image={account.avatar} />
-          <span className="hidden">Account of {account.name}</span>
-        </button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label>{account.email}</Menu.Label>
-        {[...PAGES, ...(isAdmin(account) ? [ADMIN_PAGE] : [])].map(({ to, label }) => (
-          <Menu.Item key={to} component={Link} to={to}>
-            {label}
-          </Menu.Item>
-        ))}
-        <Menu.Divider />
-        <ColorScheme />
-        <Menu.Divider />
-        <Menu.Item onClick={() => signOut().catch((error) => showError("You are still signed in", error))}>
-          Sign out
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
-  );
-}
-
-const SCHEMES = [
-  { value: "auto", label: "Colors of the system" },
-  { value: "light", label: "Light colors" },
-  { value: "dark", label: "Dark colors" },
-] as const;
-
-function ColorScheme() {
-  const { colorScheme, setColorScheme } = useMantineColorScheme();
-  return (
-    <Menu.RadioGroup value={colorScheme} onChange={(value) => setColorScheme(value as typeof colorScheme)}>
-      {SCHEMES.map(({ value, label }) => (
-        <Menu.RadioItem key={value} value={value}>
-          {label}
-        </Menu.RadioItem>
-      ))}
-    </Menu.RadioGroup>
+    <Part fallback={closed}>
+      <OpenAccountMenu account={account} />
+    </Part>
   );
 }

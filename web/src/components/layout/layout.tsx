@@ -5,16 +5,15 @@ import { initialData } from "../../initial-data.ts";
 import { formatCount } from "../../lib/format.ts";
 import { unreadQuery } from "../../queries/notifications.ts";
 import { isAdmin, signInUrl, useAccount } from "../../session.ts";
-import { Avatar } from "../avatar.tsx";
 import { BellIcon, FlaskIcon, SearchIcon } from "../icons.tsx";
 import { Part } from "../part.tsx";
+import { AccountMenu } from "./account-menu.tsx";
 import { Logo } from "./logo.tsx";
 import { OfflineStrip } from "./offline-strip.tsx";
 import { SessionEnded } from "./session-ended.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
 import { Toasts } from "./toasts.tsx";
 
-const AccountMenu = lazy(() => import("./account-menu.tsx"));
 const AccountViewStrip = lazy(() => import("./account-view-strip.tsx"));
 
 export function Layout() {
@@ -81,9 +80,7 @@ function Header() {
       {account ? (
         <>
           <Bell />
-          <Part fallback={<Avatar name={account.name} image={account.avatar} />}>
-            <AccountMenu account={account} />
-          </Part>
+          <AccountMenu account={account} />
         </>
       ) : (
         <a className="link nowrap" href={signInUrl()}>
