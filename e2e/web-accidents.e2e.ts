@@ -89,7 +89,7 @@ test("what one account typed: not in the form of the next one at this browser, n
 test("a lost connection while a page opens: the page says so, and opens once there is one", async () => {
   const context = await openContext(browser);
   const page = await openTab(context, "/");
-  await sees(page, "Trending this week");
+  await page.getByLabel("Search products").waitFor();
   await page.route(/\/(client\/(search|shortcut-list)-|healthz)/, (route) => route.abort());
   await page.keyboard.press("?");
   await sees(page, "A part of this page did not load.");

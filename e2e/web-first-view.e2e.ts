@@ -3,9 +3,9 @@ import { after, before, test } from "node:test";
 import { createProduct } from "@stoa/service/test/factories.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser } from "playwright-core";
-import { openBrowser } from "./browser.ts";
+import { openBrowser, openContext } from "./browser.ts";
 import { openAt, openMember } from "./members.ts";
-import { buildWebClient } from "./web.ts";
+import { buildWebClient, openWebPage } from "./web.ts";
 
 let market: Market;
 let browser: Browser;
@@ -53,5 +53,32 @@ test("a page of a member: its first view sends no request", { timeout: 120_000 }
     assert.deepEqual(complaints, [], path);
     await page.close();
   }
+  await context.close();
+});
+
+test("a public page: its scripts do not share a slow line with its first paint", async () => {
+  const context = await openContext(browser);
+  const { page, complaints } = await openWebPage(context, market.origin);
+  const id = await createProduct(await market.createUser({ role: "seller" }), { title: "Poet" });
+  for (const path of ["/", "/search", `/p/${id}`]) {
+    await page.goto(market.origin + path);
+    await page.getByLabel("Search products").waitFor();
+    const [paint, script] = await page.evaluate<[number, number]>(`[
+      performance.getEntriesByName("first-contentful-paint")[0].startTime,
+      Math.min(...performance.getEntriesByType("resource").filter(({ name }) => name.endsWith(".js")).map((file) => file.startTime)),
+    ]`);
+    assert.ok(script > paint, `${path}: scripts at ${script} ms, painted at ${paint} ms`);
+  }
+  assert.deepEqual(complaints, []);
+  await context.close();
+});
+
+test("a public page in a tab that paints nothing: its scripts come all the same", async () => {
+  const context = await openContext(browser);
+  await context.addInitScript('Object.defineProperty(document, "hidden", { get: () => true })');
+  await context.addInitScript("PerformanceObserver.prototype.observe = () => {}");
+  const { page } = await openWebPage(context, market.origin);
+  await page.goto(market.origin);
+  await page.getByLabel("Search products").waitFor();
   await context.close();
 });

@@ -109,12 +109,15 @@ const COLOR_SCHEME = toHtml(
   'try{const s=localStorage.getItem("mantine-color-scheme-value");if(s==="light"||s==="dark")document.documentElement.dataset.mantineColorScheme=s}catch{}',
 );
 
-const documentOf = (
+function documentOf(
   { title, description, head, main }: ClientPage,
   nonce: string,
   files: PageFiles | MissingBuild,
   data: object,
-): Html => html`<!doctype html>
+): Html {
+  const hasContent = main !== undefined;
+  const build = "script" in files ? files : null;
+  return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -124,7 +127,8 @@ const documentOf = (
 ${description !== undefined && html`<meta name="description" content="${description}">`}
 <link rel="icon" type="image/svg+xml" href="/assets/stoa.svg">
 <script nonce="${nonce}">${COLOR_SCHEME}</script>
-${"script" in files ? loading(files, nonce, main !== undefined) : html`<meta http-equiv="refresh" content="${files.reloadSeconds}">`}
+${"script" in files ? stylesOf(files, hasContent) : html`<meta http-equiv="refresh" content="${files.reloadSeconds}">`}
+${build && !hasContent && scriptsOf(build, nonce)}
 ${head}
 </head>
 <body>
@@ -135,9 +139,11 @@ ${main ?? html`<main class="page" id="content"></main>`}
 </div>
 <script type="application/json" id="initial-data">${scriptData(data)}</script>
 <noscript><p class="strip">This page works with scripts. The <a href="/docs">API</a> does without.</p></noscript>
+${build && hasContent && scriptsAfterPaint(build, nonce)}
 </body>
 </html>
 `;
+}
 
 const missingBuild = ({ hasFailed }: MissingBuild): Html =>
   hasFailed
@@ -145,18 +151,29 @@ const missingBuild = ({ hasFailed }: MissingBuild): Html =>
 <p>If you operate this marketplace: the log of the service has the reason. Run <code>npm run build</code> in its folder; the service serves the build at once, without a restart.</p></div>`
     : html`<p class="strip warning" role="status">The web client is being built. This page reloads by itself.</p>`;
 
-/**
- * On a slow line, a page that has its content shows it, in its font, before the scripts come. Any other page needs the scripts first.
- */
-const loading = ({ script, modules, styles, font }: PageFiles, nonce: string, hasContent: boolean): Html => {
-  const later = hasContent && html` fetchpriority="low"`;
-  return html`${styles.map((name) => html`<link rel="stylesheet" href="/client/${name}">\n`)}${modules.map(
-    (name) => html`<link rel="modulepreload" href="/client/${name}"${later}>\n`,
-  )}${
+const stylesOf = ({ styles, font }: PageFiles, hasContent: boolean): Html =>
+  html`${styles.map((name) => html`<link rel="stylesheet" href="/client/${name}">\n`)}${
     font !== undefined &&
     html`<link rel="preload" as="font" type="font/woff2" href="/client/${font}"${!hasContent && html` fetchpriority="low"`} crossorigin>\n`
-  }<script type="module" src="/client/${script}" nonce="${nonce}"${later}></script>`;
+  }`;
+
+const scriptsOf = ({ script, modules }: PageFiles, nonce: string): Html =>
+  html`${modules.map((name) => html`<link rel="modulepreload" href="/client/${name}">\n`)}<script type="module" src="/client/${script}" nonce="${nonce}"></script>`;
+
+/** A tab in the background paints nothing, and so might a browser that does not tell of it. */
+const LOAD_SCRIPTS = toHtml(`const load = () => {
+  painted.disconnect();
+  clearTimeout(timer);
+  document.head.append(document.getElementById("scripts").content);
 };
+const painted = new PerformanceObserver(load);
+painted.observe({ type: "paint", buffered: true });
+const timer = setTimeout(load, document.hidden ? 0 : 2000);`);
+
+/** On a slow line, the scripts of a page that has its content come after it is painted in its font. They would share the line with both. */
+const scriptsAfterPaint = (files: PageFiles, nonce: string): Html =>
+  html`<template id="scripts">${scriptsOf(files, nonce)}</template>
+<script type="module" nonce="${nonce}">${LOAD_SCRIPTS}</script>`;
 
 /** JSON inside a script element: `<` would let a text end the element. */
 export const scriptData = (data: object): Html => toHtml(JSON.stringify(data).replaceAll("<", "\\u003c"));
