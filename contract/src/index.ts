@@ -327,8 +327,12 @@ export const api = {
     configuration: {
       get: operation.configuration,
     },
+    version: {
+      get: operation.version,
+    },
     queues: {
       list: operation.queues,
+      run: operation.runQueue,
     },
     jobs: {
       list: operation.jobs,
@@ -494,6 +498,7 @@ export type {
   Queue,
   QueuedEmail,
   Setting,
+  VersionReport,
 } from "./backoffice/operation.ts";
 export type { Facets } from "./catalog/catalog.ts";
 export { contentPreview } from "./catalog/content-preview.ts";

@@ -3113,6 +3113,38 @@ export interface Setting {
   isSecret: boolean;
 }
 
+export interface VersionReport {
+  /** Of the process that answers */
+  version: string;
+  /** The last other version that ran on this database; null: none did */
+  previousVersion: string | null;
+  /** All versions that ran on this database, the last started first */
+  versions: ({
+    version: string;
+    /** ISO 8601, UTC, milliseconds */
+    firstStartedAt: string;
+    /** ISO 8601, UTC, milliseconds */
+    lastStartedAt: string;
+  })[];
+  /** The migrations of this version and of the database, in order */
+  migrations: ({
+    name: string;
+    /** pending: the next start applies it; changed: its file differs from what was applied; unknown: a newer version has applied it */
+    state: Open<"applied" | "pending" | "changed" | "unknown">;
+    appliedAt: string | null;
+  })[];
+  /** Functions of the database that the next start replaces */
+  outdatedFunctions: string[];
+  /** Of `CHANGELOG.md`: this version and those after `previousVersion`, newest first */
+  releases: ({
+    /** null: changes that have no version yet */
+    version: string | null;
+    releasedOn: string | null;
+    /** Markdown */
+    notes: string;
+  })[];
+}
+
 export interface Queue {
   name: string;
   /** A cron expression in UTC; null: runs on request */

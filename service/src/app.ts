@@ -23,6 +23,7 @@ import { accountRoutes } from "./backoffice/account-closing/routes.ts";
 import { adminRoutes } from "./backoffice/admin/routes.ts";
 import { removeReceivedBackups } from "./backoffice/operation/restores.ts";
 import { operationRoutes } from "./backoffice/operation/routes.ts";
+import { recordVersionStart } from "./backoffice/operation/version.ts";
 import { type Base, type BaseOverrides, openBase } from "./base.ts";
 import { addFilePages } from "./catalog/files/pages.ts";
 import { fileRoutes } from "./catalog/files/routes.ts";
@@ -170,6 +171,7 @@ export async function startService(
   const state: ServiceState = { workers, isEnding: false };
   ctx.serviceControl = { pauseWork: () => workers.stop(), restart: overrides.restart ?? null };
   await removeReceivedBackups(ctx);
+  await recordVersionStart(ctx);
   const app = await buildHttpServer(ctx, state, overrides);
   ctx.notifications.listen();
   await ctx.presence.start();

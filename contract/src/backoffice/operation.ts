@@ -136,6 +136,51 @@ export const configuration = endpoint({
   response: one(z.object({ settings: z.array(Setting) }).meta({ id: "Configuration" })),
 });
 
+export const VersionReport = z
+  .object({
+    version: z.string().describe("Of the process that answers"),
+    previousVersion: z
+      .string()
+      .nullable()
+      .describe("The last other version that ran on this database; null: none did"),
+    versions: z
+      .array(z.object({ version: z.string(), firstStartedAt: Timestamp, lastStartedAt: Timestamp }))
+      .describe("All versions that ran on this database, the last started first"),
+    migrations: z
+      .array(
+        z.object({
+          name: z.string(),
+          state: z
+            .enum(["applied", "pending", "changed", "unknown"])
+            .describe(
+              "pending: the next start applies it; changed: its file differs from what was applied; unknown: a newer version has applied it",
+            ),
+          appliedAt: Timestamp.nullable(),
+        }),
+      )
+      .describe("The migrations of this version and of the database, in order"),
+    outdatedFunctions: z.array(z.string()).describe("Functions of the database that the next start replaces"),
+    releases: z
+      .array(
+        z.object({
+          version: z.string().nullable().describe("null: changes that have no version yet"),
+          releasedOn: z.iso.date().nullable(),
+          notes: z.string().describe("Markdown"),
+        }),
+      )
+      .describe("Of `CHANGELOG.md`: this version and those after `previousVersion`, newest first"),
+  })
+  .meta({ id: "VersionReport" });
+
+export const version = endpoint({
+  name: "admin.version.get",
+  method: "GET",
+  path: "/admin/version",
+  summary: "Read the version, its migrations and its release notes",
+  access: admin,
+  response: one(VersionReport),
+});
+
 export const Queue = z
   .object({
     name: z.string(),
@@ -164,6 +209,19 @@ export const queues = endpoint({
 });
 
 const jobStates = ["waiting", "running", "failed"] as const;
+
+export const runQueue = endpoint({
+  name: "admin.queues.run",
+  method: "POST",
+  path: "/admin/queues/:queue/run",
+  summary: "Run a job that runs on a schedule once now",
+  description:
+    "A worker runs it within seconds, and its schedule stays as it is. A job never runs twice at once: while a run waits or runs, the answer is `INVALID_STATE`, and a scheduled run is skipped.",
+  access: admin,
+  params: z.object({ queue: z.string() }),
+  response: one(z.object({ jobId: z.string() })),
+  errors: ["QUEUE_NOT_FOUND", "INVALID_STATE"],
+});
 
 export const Job = z
   .object({
@@ -272,6 +330,7 @@ export const retryEmails = endpoint({
 export type Health = z.input<typeof Health>;
 export type DatabaseReport = z.input<typeof DatabaseReport>;
 export type Setting = z.input<typeof Setting>;
+export type VersionReport = z.input<typeof VersionReport>;
 export type Queue = z.input<typeof Queue>;
 export type Job = z.input<typeof Job>;
 export type QueuedEmail = z.input<typeof QueuedEmail>;

@@ -45,6 +45,7 @@ export const errorCatalogue = {
   USER_NOT_FOUND: { status: 404, message: "No account has this id." },
   PROVIDER_KEY_NOT_FOUND: { status: 404, message: "No provider key of yours has this id." },
   JOB_NOT_FOUND: { status: 404, message: "No waiting, running or failed job has this id." },
+  QUEUE_NOT_FOUND: { status: 404, message: "No job that runs on a schedule has this name." },
   EMAIL_NOT_FOUND: { status: 404, message: "No email that was not sent has this id." },
   BACKUP_NOT_FOUND: { status: 404, message: "No backup has this id." },
   LEDGER_VERIFICATION_NOT_FOUND: { status: 404, message: "No verification of the ledger has this id." },
@@ -173,6 +174,8 @@ export const errorRemedies: Record<ErrorCode, string> = {
   USER_NOT_FOUND: "Take the id from GET /admin/users.",
   PROVIDER_KEY_NOT_FOUND: "Take the id from GET /ai/keys.",
   JOB_NOT_FOUND: "Take the id from GET /admin/jobs. Jobs that succeeded are not listed.",
+  QUEUE_NOT_FOUND:
+    "Take the name from GET /admin/queues. A job without a `schedule` runs on request, and cannot be started here.",
   EMAIL_NOT_FOUND: "Take the id from GET /admin/emails. Sent emails are not listed.",
   BACKUP_NOT_FOUND: "Take the id from GET /admin/backups.",
   LEDGER_VERIFICATION_NOT_FOUND: "Take the id from GET /admin/ledger-verifications.",

@@ -109,6 +109,22 @@ export async function retryFailedJobs(ctx: Context, actor: AdminActor, queue: st
   });
 }
 
+/** Beside its schedule. The queue refuses a second job while one waits or runs. */
+export async function runScheduledJob(ctx: Context, { caller, source }: AdminActor, name: string) {
+  if (!(await ctx.jobs.findSchedule(name))) throw new ApiError("QUEUE_NOT_FOUND");
+  return ctx.db.transaction().execute(async (tx) => {
+    const id = await ctx.jobs.sendScheduled(tx, name);
+    if (id === null) throw new ApiError("INVALID_STATE", "This job waits or runs already.");
+    const jobId = toId("job", id);
+    await recordAudit(ctx, tx, {
+      ...{ actorId: caller.userId, action: "job.started", source, details: { queue: name } },
+      target: { type: "job", id: jobId },
+    });
+    await ctx.idempotencyKey?.bind(tx, id);
+    return { jobId };
+  });
+}
+
 const requestAgain = (ctx: Context, tx: Tx, { queue, data }: { queue: string; data: object }) =>
   ctx.jobs.send(tx, queue, data).catch((error) => {
     if (!(error instanceof TypeError)) throw error;

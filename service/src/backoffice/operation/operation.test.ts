@@ -1,13 +1,18 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { becomes } from "../../../test/until.ts";
 import { readConfig } from "../../core/config/config.ts";
 import { listSettings } from "../../core/config/setting-list.ts";
 import { toId } from "../../core/ids.ts";
 import { maskSecrets, maskUrl } from "../../core/mask.ts";
+import { VERSION } from "../../core/version.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
 import { renderEmail } from "../../platform/email/render-email.ts";
+import { startJobWorker } from "../../platform/jobs/job-worker.ts";
 import { nextRunOf } from "./next-run.ts";
+import { parseChangelog, readChangelog, selectReleases } from "./release-notes.ts";
+import { recordVersionStart } from "./version.ts";
 
 const SECRET_LINK = "https://stoa.example/auth/verify#token=SECRETTOKEN";
 
@@ -34,6 +39,7 @@ const PATHS = [
   "health",
   "database",
   "configuration",
+  "version",
   "queues",
   "jobs",
   "emails",
@@ -51,7 +57,7 @@ suite("who may read", () => {
       for (const client of [user, market.as(key), oneFactor])
         assertError(await client.get(`/v1/admin/${path}`), 403, "UNAUTHORIZED");
     }
-    for (const path of ["backups", "ledger-verifications", "jobs/retry", "emails/retry"])
+    for (const path of ["backups", "ledger-verifications", "jobs/retry", "emails/retry", "queues/x/run"])
       assertError(await oneFactor.post(`/v1/admin/${path}`), 403, "UNAUTHORIZED");
   });
 });
@@ -160,6 +166,100 @@ suite("GET /admin/configuration", () => {
   });
 });
 
+suite("GET /admin/version", () => {
+  const read = async () => (await admin.get("/v1/admin/version")).body.data;
+
+  test("the running version, its migrations and its notes", async () => {
+    const { version, previousVersion, versions, migrations, outdatedFunctions, releases } = await read();
+    assert.equal(version, VERSION);
+    assert.equal(previousVersion, null);
+    assert.deepEqual(
+      versions.map((one: { version: string }) => one.version),
+      [VERSION],
+    );
+    const { rows } = await market.query("select name from schema_migrations order by name");
+    assert.deepEqual(
+      migrations.map(({ name, state }: { name: string; state: string }) => [name, state]),
+      rows.map(({ name }) => [name, "applied"]),
+    );
+    assert.deepEqual(outdatedFunctions, []);
+    assert.equal(releases.length, 1);
+    assert.match(releases[0].notes, /^### Upgrade$/m);
+  });
+
+  test("a database of which a newer process applied a migration, and that lacks one", async () => {
+    const { rows } = await market.query("select * from schema_migrations order by name desc limit 2");
+    const [last, changed] = rows;
+    await market.query("update schema_migrations set name = '9999_newer.sql' where name = $1", [last.name]);
+    await market.query("update schema_migrations set checksum = 'x' where name = $1", [changed.name]);
+    const { migrations } = await read();
+    const found = migrations
+      .slice(-3)
+      .map(({ name, state }: { name: string; state: string }) => [name, state]);
+    await market.query("update schema_migrations set name = $1 where name = '9999_newer.sql'", [last.name]);
+    await market.query("update schema_migrations set checksum = $2 where name = $1", [
+      changed.name,
+      changed.checksum,
+    ]);
+    assert.deepEqual(found, [
+      [changed.name, "changed"],
+      [last.name, "pending"],
+      ["9999_newer.sql", "unknown"],
+    ]);
+  });
+
+  test("after an upgrade: the version before, and when each began and last started", async () => {
+    const { ctx } = market.service;
+    const firstStartedAt = market.clock.now.toISOString();
+    market.clock.forward(-60_000);
+    await recordVersionStart(ctx, "0.0.0");
+    market.clock.forward(60_000);
+    await recordVersionStart(ctx);
+    const { previousVersion, versions } = await read();
+    assert.equal(previousVersion, "0.0.0");
+    assert.deepEqual(
+      versions.map((one: { version: string }) => one.version),
+      [VERSION, "0.0.0"],
+    );
+    assert.equal(versions[0].lastStartedAt, firstStartedAt);
+    await market.query("delete from service_versions where version = '0.0.0'");
+  });
+
+  test("CHANGELOG.md: dates, versions newest first, and what an upgrade needs", async () => {
+    const releases = await readChangelog();
+    assert.ok(releases.length > 0);
+    for (const { version, releasedOn, notes } of releases) {
+      assert.equal(version === null, releasedOn === null, `${version}: ${releasedOn}`);
+      assert.match(notes, /^### Upgrade$/m, `${version}`);
+      assert.doesNotMatch(notes, /\]\((?!https:)/, "a page of the web client is no folder");
+    }
+    const dates = releases.map(({ releasedOn }) => releasedOn ?? "9999");
+    assert.deepEqual(dates, dates.toSorted().toReversed());
+    assert.ok(selectReleases(releases, VERSION, null).length === 1, "this version has notes");
+  });
+
+  test("release notes: this version and those after the one before", () => {
+    const releases = parseChangelog(
+      `# Changelog\n\n## [Unreleased]\n\n- soon\n\n${["1.2.0", "1.1.0", "1.0.0"]
+        .map((version) => `## [${version}] - 2026-01-0${version[2]}\n\n### Upgrade\n\n- of ${version}\n\n`)
+        .join("")}[1.0.0]: https://example.com/1.0.0\n`,
+    );
+    assert.deepEqual(releases.at(-1), {
+      version: "1.0.0",
+      releasedOn: "2026-01-00",
+      notes: "### Upgrade\n\n- of 1.0.0",
+    });
+    const selected = (version: string, previous: string | null) =>
+      selectReleases(releases, version, previous).map((release) => release.version);
+    assert.deepEqual(selected("1.2.0", "1.0.0"), ["1.2.0", "1.1.0"]);
+    assert.deepEqual(selected("1.2.0", null), ["1.2.0"]);
+    assert.deepEqual(selected("1.2.0", "0.9.0"), ["1.2.0"]);
+    assert.deepEqual(selected("1.0.0", "1.2.0"), ["1.0.0"], "back to an older version");
+    assert.deepEqual(selected("1.3.0", "1.1.0"), [null, "1.2.0"], "not released yet");
+    assert.deepEqual(selectReleases([], "1.0.0", null), []);
+  });
+});
+
 /** A job of this queue that has no attempts left. */
 async function addFailedJob(queue: string, data: object, error = "it failed"): Promise<string> {
   const { rows } = await market.query(
@@ -230,6 +330,52 @@ suite("jobs", () => {
     assert.ok(performance.now() - startedAt < 2_000);
     assert.match(job.error, /^https:\/\/•••@host\/ a:/);
     await market.query("delete from pgboss.job where name like '%-given-up'");
+  });
+
+  test("run now: once by parallel clicks, and never beside the run of the schedule", async (t) => {
+    const { ctx } = market.service;
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    const began: Date[] = [];
+    const job = {
+      ...{ name: "count-stars", cron: "11 3 * * *" },
+      run: () => {
+        began.push(new Date());
+        return held;
+      },
+    };
+    const worker = await startJobWorker(ctx, [job], []);
+    t.after(async () => {
+      release();
+      await worker.stop();
+    });
+    const run = () => admin.post("/v1/admin/queues/count-stars/run");
+    const replies = await Promise.all(Array.from({ length: 4 }, run));
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409, 409]);
+    const jobId = replies.find(({ status }) => status === 200)?.body.data.jobId;
+    const stateOf = async () =>
+      (await jobsOf("queue=count-stars")).map(({ id, state }: { id: string; state: string }) => [id, state]);
+    await becomes(stateOf, ([one]) => one?.[1] === "running");
+    assert.deepEqual(await stateOf(), [[jobId, "running"]]);
+    assertError(await run(), 409, "INVALID_STATE");
+    // As the schedule would, which takes up to a minute.
+    assert.equal(await ctx.jobs.sendScheduled(ctx.db, job.name), null);
+    assert.equal(await audited("job.started"), 1);
+    release();
+    await becomes(stateOf, (jobs) => jobs.length === 0);
+    assert.equal((await run()).status, 200);
+    await becomes(
+      async () => began.length,
+      (runs) => runs === 2,
+    );
+    const { body } = await admin.get("/v1/admin/queues?limit=100");
+    const queue = body.data.find(({ name }: { name: string }) => name === job.name);
+    assert.deepEqual([queue.schedule, queue.failures], ["11 3 * * *", 0]);
+    for (const unknown of ["send-mail", "nothing", "count-stars-given-up", "x'--"])
+      assertError(
+        await admin.post(`/v1/admin/queues/${encodeURIComponent(unknown)}/run`),
+        404,
+        "QUEUE_NOT_FOUND",
+      );
   });
 
   test("nextRunOf: minutes, hours and days in UTC", () => {

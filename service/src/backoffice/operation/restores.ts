@@ -34,6 +34,7 @@ export const TABLES_BEFORE_ACCOUNTS: readonly string[] = [
   "public.provider_reconciliations",
   "public.request_logs",
   "public.scheduled_runs",
+  "public.service_versions",
   "public.sign_in_attempts",
 ];
 

@@ -19,7 +19,7 @@ import {
 import { readDatabaseReport } from "./database-report.ts";
 import { listUnsentEmails, retryEmail, retryEmails } from "./emails.ts";
 import { readHealth } from "./health.ts";
-import { listJobs, listQueues, retryFailedJobs, retryJob } from "./jobs.ts";
+import { listJobs, listQueues, retryFailedJobs, retryJob, runScheduledJob } from "./jobs.ts";
 import {
   addRestorePart,
   authorizeRestorePart,
@@ -28,6 +28,7 @@ import {
   startRestore,
 } from "./restores.ts";
 import { listVerifications, readVerification, startVerification } from "./verifications.ts";
+import { readVersionReport } from "./version.ts";
 
 /** The number is bound to the Idempotency-Key. */
 const toRetried = (retried: string) => ({ retried: Number(retried) });
@@ -36,7 +37,13 @@ export const operationRoutes = [
   route(api.admin.health.get, (ctx) => readHealth(ctx)),
   route(api.admin.database.get, (ctx) => readDatabaseReport(ctx)),
   route(api.admin.configuration.get, async (ctx) => ({ settings: describeConfig(ctx.config) })),
+  route(api.admin.version.get, (ctx) => readVersionReport(ctx)),
   route(api.admin.queues.list, (ctx, _caller, { query }) => listQueues(ctx, query)),
+  resumableRoute(
+    api.admin.queues.run,
+    (ctx, caller, { params }, { source }) => runScheduledJob(ctx, { caller, source }, params.queue),
+    async (_ctx, _caller, id) => ({ jobId: toId("job", id) }),
+  ),
   route(api.admin.jobs.list, (ctx, _caller, { query }) => listJobs(ctx, query)),
   resumableRoute(
     api.admin.jobs.retry,

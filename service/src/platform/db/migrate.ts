@@ -152,6 +152,41 @@ export async function mustBeMigrated(client: pg.ClientBase): Promise<AppliedMigr
   return applied;
 }
 
+export interface SchemaState {
+  /** unknown: a newer version has applied it. changed: the database has another text of it. */
+  migrations: {
+    name: string;
+    state: "applied" | "pending" | "changed" | "unknown";
+    appliedAt: Date | null;
+  }[];
+  outdatedFunctions: string[];
+}
+
+/** Of a database that a newer process may have migrated since this one started. */
+export async function readSchemaState(pool: pg.Pool): Promise<SchemaState> {
+  const onDisk = new Map((await migrationsOnDisk()).map(({ name, checksum }) => [name, checksum]));
+  const { rows } = await pool.query<AppliedMigration & { appliedAt: Date }>(
+    `select name, checksum, applied_at as "appliedAt" from schema_migrations`,
+  );
+  const applied = new Map(rows.map((row) => [row.name, row]));
+  const stateOf = (name: string) => {
+    const row = applied.get(name);
+    if (!row) return "pending";
+    const checksum = onDisk.get(name);
+    if (checksum === undefined) return "unknown";
+    return checksum === row.checksum ? "applied" : "changed";
+  };
+  const names = [...new Set([...onDisk.keys(), ...applied.keys()])].sort();
+  return {
+    migrations: names.map((name) => ({
+      name,
+      state: stateOf(name),
+      appliedAt: applied.get(name)?.appliedAt ?? null,
+    })),
+    outdatedFunctions: (await listOutdatedFunctions(pool)).map(({ name }) => name),
+  };
+}
+
 /** For `/readyz`: every migration has run and every function is current. */
 export async function isMigrated(pool: pg.Pool): Promise<boolean> {
   const migrations = await migrationsOnDisk();

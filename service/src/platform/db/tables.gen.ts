@@ -864,6 +864,12 @@ export interface SearchWords {
   word: string;
 }
 
+export interface ServiceVersions {
+  firstStartedAt: Timestamp;
+  lastStartedAt: Timestamp;
+  version: string;
+}
+
 export interface Sessions {
   createdAt: Timestamp;
   endedAt: Timestamp | null;
@@ -1176,6 +1182,7 @@ export interface DB {
   schemaMigrations: SchemaMigrations;
   searchDocuments: SearchDocuments;
   searchWords: SearchWords;
+  serviceVersions: ServiceVersions;
   sessions: Sessions;
   signInAttempts: SignInAttempts;
   stripeReferences: StripeReferences;

@@ -89,6 +89,7 @@ before(async () => {
     verificationId: [toId("lvf", seller.userId)],
     jobId: [toId("job", seller.userId)],
     emailId: [toId("mail", seller.userId)],
+    queue: ["verify-ledger"],
     restoreId: ["x".repeat(43)],
   };
   enter = await allowedCallers(market, member);

@@ -18,6 +18,7 @@ import { flushViews } from "../../catalog/search/views.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { queueEmail } from "../email/email-queue.ts";
 import { renderEmail } from "../email/render-email.ts";
+import { startJobWorker } from "../jobs/job-worker.ts";
 
 /** A prepared request that still needs its Idempotency-Key header. */
 type Ask = (headers: Record<string, string>) => Promise<Reply>;
@@ -124,6 +125,13 @@ async function hasFailedJob(): Promise<string> {
     `insert into pgboss.job (name, data) values ('detach-payment-method-given-up', '{"id": "pm_test_ok"}') returning id`,
   );
   return toId("job", rows[0].id);
+}
+
+/** Scheduled by a worker that has ended, so that its runs wait. */
+async function hasScheduledJob(): Promise<void> {
+  await market.query("delete from pgboss.job where name = 'count-stars'");
+  const job = { name: "count-stars", cron: "11 3 * * *", run: async () => {} };
+  await (await startJobWorker(market.service.ctx, [job], [])).stop();
 }
 
 async function hasUnsentEmail(): Promise<string> {
@@ -370,6 +378,10 @@ const requests = {
   "admin.jobs.retryAll": async () => {
     await hasFailedJob();
     return posts(await hasAdmin(), "/admin/jobs/retry");
+  },
+  "admin.queues.run": async () => {
+    await hasScheduledJob();
+    return posts(await hasAdmin(), "/admin/queues/count-stars/run");
   },
   "admin.emails.retry": async () => posts(await hasAdmin(), `/admin/emails/${await hasUnsentEmail()}/retry`),
   "admin.emails.retryAll": async () => {

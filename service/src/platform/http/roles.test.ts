@@ -413,6 +413,7 @@ suite("objects of one seller", () => {
       verificationId: [toId("lvf", owner.userId)],
       jobId: [toId("job", owner.userId)],
       emailId: [toId("mail", owner.userId)],
+      queue: ["verify-ledger"],
       restoreId: ["x".repeat(43)],
     };
   });

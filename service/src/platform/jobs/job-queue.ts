@@ -32,6 +32,10 @@ export interface JobStatus extends JobStats {
 export interface JobQueue {
   /** Requests a job in the caller's transaction: it runs if and only if that commits. */
   send(tx: Queries, name: string, data: object): Promise<void>;
+  /** The cron expression of a scheduled job; null: no worker has scheduled it. Precedes `sendScheduled`. */
+  findSchedule(name: string): Promise<string | null>;
+  /** Requests one run of a scheduled job and returns the id of the job; null: one waits or runs already. */
+  sendScheduled(tx: Queries, name: string): Promise<string | null>;
   /** Of the kinds that can be requested. */
   readonly names: string[];
   /** All scheduled jobs and all kinds of queued jobs. */
@@ -69,6 +73,17 @@ export async function openJobQueue(pool: pg.Pool, log: Logger, kinds: JobDefinit
       if (!options) throw new TypeError(`there is no kind of job named ${name}`);
       await boss.send(name, data, { ...options, db: fromKysely(tx.withoutPlugins()) });
     },
+    async findSchedule(name) {
+      const { rows } = await pool.query<{ cron: string }>(
+        "select cron from pgboss.schedule where name = $1",
+        [name],
+      );
+      // As above, outside of the transaction.
+      if (rows[0]) await boss.findJobs(name, { id: NIL });
+      return rows[0]?.cron ?? null;
+    },
+    sendScheduled: (tx, name) =>
+      boss.send(name, null, { ...SCHEDULED_JOB_OPTIONS, db: fromKysely(tx.withoutPlugins()) }),
     names: kinds.map(({ name }) => name),
     readStatus: () => readJobStatus(pool, kinds),
     close: () => boss.stop({ close: false }),
@@ -77,6 +92,7 @@ export async function openJobQueue(pool: pg.Pool, log: Logger, kinds: JobDefinit
 
 /** A worker without a heartbeat for this long is dead, and another one restarts its job. */
 export const HEARTBEAT_SECONDS = 30;
+export const SCHEDULED_JOB_OPTIONS = { heartbeatSeconds: HEARTBEAT_SECONDS };
 
 /** Unique violation; schema, table or object exists already. */
 const ALREADY_EXISTS = /^(23505|42P0[67]|42710)$/;

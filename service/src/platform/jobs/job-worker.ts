@@ -1,7 +1,7 @@
 import { type Job, type JobResult, PgBoss } from "pg-boss";
 import type { Context } from "../../core/context.ts";
 import { inSpan } from "../../core/telemetry/tracing.ts";
-import { bossDatabase, HEARTBEAT_SECONDS, type JobDefinition } from "./job-queue.ts";
+import { bossDatabase, type JobDefinition, SCHEDULED_JOB_OPTIONS } from "./job-queue.ts";
 import { cronPeriodSeconds, listMissedJobs, recordJobRun, registerScheduledJobs } from "./job-stats.ts";
 
 /**
@@ -34,7 +34,6 @@ const BATCH_SIZE = 5;
 const POLL_SECONDS = 1;
 /** The interval of the search for jobs of dead workers. */
 const SUPERVISE_EVERY_SECONDS = 15;
-const HEARTBEAT = { heartbeatSeconds: HEARTBEAT_SECONDS };
 
 type WorkerContext = Pick<Context, "pool" | "log" | "now" | "metrics">;
 
@@ -55,7 +54,7 @@ export async function startJobWorker(
   const missed = await listMissedJobs(worker.pool, worker.now());
   for (const job of scheduled) {
     await workScheduledJob(boss, worker, job);
-    if (job.atStart || missed.has(job.name)) await boss.send(job.name, null, HEARTBEAT);
+    if (job.atStart || missed.has(job.name)) await boss.send(job.name, null, SCHEDULED_JOB_OPTIONS);
   }
   for (const job of asked) await workQueuedJob(boss, worker, job);
   let running = true;
@@ -83,7 +82,7 @@ async function unscheduleRemovedJobs(
 async function workScheduledJob(boss: PgBoss, worker: WorkerContext, job: ScheduledJob): Promise<void> {
   // One at a time on all nodes, and none queued meanwhile.
   await boss.createQueue(job.name, { policy: "exclusive", retryLimit: 0 });
-  await boss.schedule(job.name, job.cron, null, HEARTBEAT);
+  await boss.schedule(job.name, job.cron, null, SCHEDULED_JOB_OPTIONS);
   await boss.work(job.name, async () => {
     try {
       await inSpan(`job ${job.name}`, {}, () => job.run());
