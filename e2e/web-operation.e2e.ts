@@ -6,6 +6,7 @@ import { gzipSync } from "node:zlib";
 import { createFirstAdminLink } from "@stoa/service/backoffice/admin/first-admin.ts";
 import { queueEmail } from "@stoa/service/platform/email/email-queue.ts";
 import { renderEmail } from "@stoa/service/platform/email/render-email.ts";
+import { startJobWorker } from "@stoa/service/platform/jobs/job-worker.ts";
 import { backUpTo, shopOf } from "@stoa/service/test/backup-files.ts";
 import { buyProduct, createProduct } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
@@ -26,6 +27,7 @@ before(async () => {
   productId = await createProduct(seller, { title: "Moved haiku" });
   await buyProduct(await market.createUser(), productId);
   await fill();
+  await scheduleJob("verify-ledger");
   browser = await openBrowser();
 });
 after(async () => {
@@ -47,6 +49,12 @@ async function fill(): Promise<void> {
   );
 }
 
+/** A worker that has ended: a run that an administrator starts waits. */
+async function scheduleJob(name: string): Promise<void> {
+  const job = { name, cron: "13 2 * * *", run: async () => {} };
+  await (await startJobWorker(market.service.ctx, [job], [])).stop();
+}
+
 async function openAdmin(look = {}): Promise<{ session: Client; context: BrowserContext }> {
   const { userId } = await market.createUser({ name: "Admin", role: "admin" });
   return openMember(market, browser, {
@@ -61,6 +69,7 @@ const PAGES = [
   ["/admin/emails", "a•••@example.com"],
   ["/admin/backups", "Complete"],
   ["/admin/configuration", "STOA_METRICS_TOKEN"],
+  ["/admin/version", "Database schema"],
 ] as const;
 
 for (const look of looks)
@@ -101,6 +110,18 @@ test("an operator's round: health, ledger, jobs, emails, backup, download", asyn
   await page.getByRole("button", { name: "Retry 1 failed" }).click();
   await sees(page, "No jobs here");
   await page.goBack();
+
+  const scheduled = page.locator("section", { hasText: "On a schedule" });
+  const run = scheduled.getByRole("button", { name: "Run now verify-ledger" });
+  await run.dblclick();
+  await sees(page, "verify-ledger runs as soon as a worker is free");
+  await scheduled.getByText("Waiting").waitFor();
+  assert.equal(await run.isDisabled(), true);
+
+  await page.getByRole("link", { name: "Version" }).click();
+  await sees(page, "No other version ran here before");
+  await page.getByText("All migrations").click();
+  await sees(page, "0001_people.sql");
 
   await page.getByRole("link", { name: "Emails" }).click();
   await page.getByRole("button", { name: "Send all again" }).click();

@@ -22,6 +22,11 @@ export const configurationQuery = queryOptions({
   queryFn: async ({ signal }) => (await stoa.admin.configuration.get({ signal })).settings,
 });
 
+export const versionQuery = queryOptions({
+  queryKey: ["operation", "version"],
+  queryFn: async ({ signal }) => await stoa.admin.version.get({ signal }),
+});
+
 const isRunning = ({ status }: Pick<Backup | LedgerVerification, "status">) => status === "running";
 
 /** The newest verification that an administrator started; null: none. */

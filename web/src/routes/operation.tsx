@@ -14,6 +14,7 @@ import {
   jobsQuery,
   queuesQuery,
   verificationQuery,
+  versionQuery,
 } from "../queries/operation.ts";
 import { adminShellRoute } from "./admin-shell.ts";
 import { rootRoute } from "./root.tsx";
@@ -88,12 +89,20 @@ const configurationRoute = createRoute({
   component: lazyPage(() => import("../pages/operation/configuration.tsx")),
 });
 
+const versionRoute = createRoute({
+  getParentRoute: () => adminShellRoute,
+  path: "/admin/version",
+  loader: ({ context: { queryClient } }) => queryClient.ensureQueryData(versionQuery),
+  component: lazyPage(() => import("../pages/operation/version.tsx")),
+});
+
 export const operationRoutes = [
   healthRoute,
   jobsRoute,
   emailsRoute,
   backupsRoute,
   configurationRoute,
+  versionRoute,
 ] as const;
 
 /** For the operator of an installation without accounts, so outside of the administration. */

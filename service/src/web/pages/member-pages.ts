@@ -65,6 +65,7 @@ export const MEMBER_PAGES: Record<string, string> = {
   "/admin/emails": "src/pages/operation/emails.tsx",
   "/admin/backups": "src/pages/operation/backups.tsx",
   "/admin/configuration": "src/pages/operation/configuration.tsx",
+  "/admin/version": "src/pages/operation/version.tsx",
 };
 
 /** Addresses of the client for everybody that search engines do not list, with the module and title of each. */

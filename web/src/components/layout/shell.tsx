@@ -16,6 +16,7 @@ import {
   GaugeIcon,
   HistoryIcon,
   HomeIcon,
+  InfoIcon,
   KeyIcon,
   LinkIcon,
   LogIcon,
@@ -146,6 +147,7 @@ const ADMINISTRATION: ShellSection[] = [
       { to: "/admin/webhooks", label: "Webhooks", icon: <WebhookIcon /> },
       { to: "/admin/backups", label: "Backups", icon: <ArchiveIcon /> },
       { to: "/admin/configuration", label: "Configuration", icon: <SettingsIcon /> },
+      { to: "/admin/version", label: "Version", icon: <InfoIcon /> },
     ],
   },
 ];
