@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import chromium from "@sparticuz/chromium";
-import { startOperatorSession } from "@stoa/service/accounts/sign-in/operator-session.ts";
+import { startSession } from "@stoa/service/accounts/sessions/sessions.ts";
 import type { Context } from "@stoa/service/core/context.ts";
 import { toId } from "@stoa/service/core/ids.ts";
 import { createLog } from "@stoa/service/core/log.ts";
@@ -111,16 +111,19 @@ async function fill(dataDir: string, { prompts }: Options): Promise<string> {
   return "";
 }
 
+/** The member is an administrator, too, who signed in with a second factor. */
 async function prepare(ctx: Context) {
-  const { rows } = await ctx.pool.query<{ id: string; endpoint: string }>(
-    `update users set plan = 'enterprise' where email = $1 returning id, ${ENDPOINT} as endpoint`,
+  const { rows } = await ctx.pool.query<{ id: string; endpoint: string; email: string; name: string }>(
+    `update users set plan = 'enterprise', role = 'admin' where email = $1 returning id, ${ENDPOINT} as endpoint, email, name`,
     [MEMBER_EMAIL],
   );
   const [member] = rows;
   if (!member) throw new Error(`There is no ${MEMBER_EMAIL}`);
+  const { endpoint, ...user } = member;
+  const source = { ip: "127.0.0.1", userAgent: "bench", requestId: "" };
   return {
-    session: await startOperatorSession(ctx, member.id),
-    endpoint: toId("whk", member.endpoint),
+    session: await startSession(ctx, ctx.db, { user, via: "password", secondFactor: true, source }),
+    endpoint: toId("whk", endpoint),
     seller: toId("usr", member.id),
   };
 }
@@ -167,6 +170,42 @@ function clicksOf({ endpoint, seller }: Scene): Click[] {
     { name: "request log: errors", at: "/settings/logs", on: "button.chip", isEach: true },
     { name: "request log: a method", at: "/settings/logs", on: 'select[aria-label="Method"]', value: "POST" },
     { name: "request log: older", at: "/settings/logs", on: "a[rel=next]" },
+    { name: "studio: products", at: "/studio", on: 'nav.side a[href="/studio/products"]' },
+    { name: "studio: sales", at: "/studio", on: 'nav.side a[href="/studio/sales"]' },
+    { name: "studio: analytics", at: "/studio", on: 'nav.side a[href="/studio/analytics"]' },
+    { name: "analytics: 12 months", at: "/studio/analytics", on: ".analytics-presets button:last-child" },
+    { name: "analytics: prove it", at: "/studio/analytics", on: 'a[href*="/analytics/entries"]' },
+    { name: "products: next page", at: "/studio/products", on: "a[rel=next]" },
+    {
+      name: "products: a status",
+      at: "/studio/products",
+      on: 'select[aria-label="Status"]',
+      value: "published",
+    },
+    { name: "products: the editor", at: "/studio/products", on: "a[data-row]", isEach: true },
+    { name: "sales: next page", at: "/studio/sales", on: "a[rel=next]" },
+    { name: "sales: a status", at: "/studio/sales", on: 'select[aria-label="Status"]', value: "completed" },
+    { name: "sales: a sale", at: "/studio/sales", on: "a[data-row]", isEach: true },
+    { name: "studio: runs", at: "/studio", on: 'nav.side a[href="/studio/runs"]' },
+    { name: "studio: refunds", at: "/studio", on: 'nav.side a[href="/studio/refunds"]' },
+    { name: "studio: payouts", at: "/studio", on: 'nav.side a[href="/studio/payouts"]' },
+    { name: "administration: products", at: "/admin", on: 'nav.side a[href="/admin/moderation"]' },
+    { name: "administration: users", at: "/admin", on: 'nav.side a[href="/admin/users"]' },
+    { name: "users: next page", at: "/admin/users", on: "a[rel=next]" },
+    { name: "users: a role", at: "/admin/users", on: 'select[aria-label="Role"]', value: "seller" },
+    { name: "users: a user", at: "/admin/users", on: "a[data-row]", isEach: true },
+    { name: "administration: orders", at: "/admin", on: 'nav.side a[href="/admin/orders"]' },
+    { name: "all orders: next page", at: "/admin/orders", on: "a[rel=next]" },
+    {
+      name: "all orders: a status",
+      at: "/admin/orders",
+      on: 'select[aria-label="Status"]',
+      value: "completed",
+    },
+    { name: "all orders: an order", at: "/admin/orders", on: "a[data-row]", isEach: true },
+    { name: "administration: webhooks", at: "/admin", on: 'nav.side a[href="/admin/webhooks"]' },
+    { name: "administration: health", at: "/admin", on: 'nav.side a[href="/admin/health"]' },
+    { name: "administration: jobs", at: "/admin", on: 'nav.side a[href="/admin/jobs"]' },
   ];
 }
 
