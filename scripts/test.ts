@@ -91,6 +91,8 @@ async function runFiles(): Promise<void> {
 /** Resolves when the worker has ended: no files left, replaced, killed or crashed. */
 const runWorker = (): Promise<void> => new Promise((done) => new TestWorker(done));
 
+type WorkerMessage = TestResult | { type: "worker:free" } | { type: "worker:error"; error: string };
+
 class TestWorker {
   readonly #isForOwnProcess = needsOwnProcess(files[0]);
   readonly #process = fork(WORKER, {
@@ -110,7 +112,7 @@ class TestWorker {
 
   constructor(onEnd: () => void) {
     workers.add(this.#process);
-    this.#process.on("message", (message: TestResult | { type: "worker:free" }) => this.#onMessage(message));
+    this.#process.on("message", (message: WorkerMessage) => this.#onMessage(message));
     this.#process.once("exit", (code, signal) => {
       workers.delete(this.#process);
       if (this.#file !== null) this.#failFile(this.#file, signal ?? `exit code ${code}`);
@@ -118,8 +120,9 @@ class TestWorker {
     });
   }
 
-  #onMessage(message: TestResult | { type: "worker:free" }): void {
+  #onMessage(message: WorkerMessage): void {
     if (message.type === "worker:free") this.#isFree = true;
+    else if (message.type === "worker:error") this.#addFailure("error that no test awaits", 1, message.error);
     else this.#results.push(message);
     // The file's suite reports last.
     if ("nesting" in message && message.nesting === 0) this.#endFile();
@@ -153,10 +156,12 @@ class TestWorker {
   }
 
   #failFile(file: string, reason: string): void {
-    const error = `The worker ended before the file did: ${reason}`;
-    const place = { name: file, nesting: 0, suite: false, skip: null };
-    this.#results.push({ type: "fail", ...place, ms: 0, cpuMs: 0, error });
+    this.#addFailure(file, 0, `The worker ended before the file did: ${reason}`);
     this.#endFile();
+  }
+
+  #addFailure(name: string, nesting: number, error: string): void {
+    this.#results.push({ type: "fail", name, nesting, suite: false, skip: null, ms: 0, cpuMs: 0, error });
   }
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { after, test } from "node:test";
+import { after, type TestContext, test } from "node:test";
 import { fetch } from "undici";
 import {
   type PostedEvent,
@@ -147,11 +147,11 @@ test("provider's page: 404 for an unknown charge, and unknown decisions change n
   assert.equal((await payments.findCharge(order.orderId))?.state, "requires_action");
 });
 
-test("restart of the provider: keeps the charges", async () => {
+test("restart of the provider: keeps the charges", async (t) => {
   const order = request();
   const charged = await payments.charge(order);
   const restarted = await startFakeProvider({ store, now });
-  after(() => restarted.close());
+  t.after(() => restarted.close());
   assert.deepEqual(await createFakePayments({ origin: restarted.origin }).findCharge(order.orderId), charged);
 });
 
@@ -176,20 +176,20 @@ test("unreachable provider: PaymentUnknown", async () => {
   await assert.rejects(createFakePayments({ origin: stopped.origin }).charge(request()), PaymentUnknown);
 });
 
-test("provider with errors or invalid responses: PaymentUnknown", async () => {
+test("provider with errors or invalid responses: PaymentUnknown", async (t) => {
   const broken = await startFakeProvider({
     store: { ...store, insertOrGet: () => Promise.reject(new Error("disk full")) },
     now,
   });
-  after(() => broken.close());
+  t.after(() => broken.close());
   await assert.rejects(createFakePayments({ origin: broken.origin }).charge(request()), PaymentUnknown);
-  const gateway = await startServer((_request, response) => response.end("<h1>It works!</h1>"));
+  const gateway = await startServer(t, (_request, response) => response.end("<h1>It works!</h1>"));
   await assert.rejects(createFakePayments({ origin: gateway }).findCharge("ord_1"), PaymentUnknown);
 });
 
-test("provider that does not respond in time: PaymentUnknown", async () => {
+test("provider that does not respond in time: PaymentUnknown", async (t) => {
   const patience = new AbortController();
-  const silent = await startServer(() => patience.abort());
+  const silent = await startServer(t, () => patience.abort());
   const impatient = createFakePayments({ origin: silent, deadline: () => patience.signal });
   await assert.rejects(impatient.charge(request()), PaymentUnknown);
 });
@@ -295,10 +295,10 @@ test("payout in transit: ends when the bank decides, and may return later", asyn
   }
 });
 
-test("disputed test method: opens a dispute after the charge, until the bank decides", async () => {
+test("disputed test method: opens a dispute after the charge, until the bank decides", async (t) => {
   for (const outcome of ["won", "lost"] as const) {
     const { orderId } = request();
-    const receiver = await receiveWebhooks();
+    const receiver = await receiveWebhooks(t);
     const input = { ...request("pm_test_dispute"), orderId };
     const paymentId = paymentIdOf(await payments.charge(input));
     const [notice] = (await receiver.eventsAbout("dp_")).map(parseEvent);
@@ -328,8 +328,8 @@ test("disputed test method: opens a dispute after the charge, until the bank dec
   assert.equal(await payments.findDispute("dp_unheard_of"), null);
 });
 
-test("lost response and webhook: the charge exists and can be found", async () => {
-  const receiver = await receiveWebhooks();
+test("lost response and webhook: the charge exists and can be found", async (t) => {
+  const receiver = await receiveWebhooks(t);
   const patience = new AbortController();
   const impatient = createFakePayments({ origin, deadline: () => patience.signal });
   const input = request("pm_test_timeout_but_charged");
@@ -348,9 +348,9 @@ test("lost response and webhook: the charge exists and can be found", async () =
   assert.ok(receiver.events.every((notice) => parseEvent(notice)["orderId"] !== input.orderId));
 });
 
-test("provider's test page: decides instead of the bank", async () => {
+test("provider's test page: decides instead of the bank", async (t) => {
   const desk = await startFakeProvider({ store: memoryStore(), now });
-  after(() => desk.close());
+  t.after(() => desk.close());
   const there = createFakePayments({ origin: desk.origin });
   const paid = async (methodId: string) => paymentIdOf(await there.charge(request(methodId)));
   const disputed = request("pm_test_dispute");
@@ -386,17 +386,17 @@ test("provider's test page: decides instead of the bank", async () => {
   assert.equal((await there.findDispute(paths[0]![1]!.split("/")[2]!))?.state, "won");
 });
 
-test("webhook: may come twice", async () => {
-  const receiver = await receiveWebhooks();
+test("webhook: may come twice", async (t) => {
+  const receiver = await receiveWebhooks(t);
   const input = request("pm_test_duplicate_webhook");
   await payments.charge(input);
   assert.equal((await receiver.eventsAbout(input.orderId, 2)).length, 2);
 });
 
-test("webhook: may come before the response to its request", async () => {
+test("webhook: may come before the response to its request", async (t) => {
   let isAnswered = false;
   const answeredAtNotice: boolean[] = [];
-  await receiveWebhooks(() => {
+  await receiveWebhooks(t, () => {
     answeredAtNotice.push(isAnswered);
     return 200;
   });
@@ -406,13 +406,13 @@ test("webhook: may come before the response to its request", async () => {
   assert.deepEqual(answeredAtNotice, [false]);
 });
 
-test("webhook without a 2xx response: is repeated a few times", async () => {
-  const stubborn = await receiveWebhooks((nth) => (nth < 3 ? 503 : 200));
+test("webhook without a 2xx response: is repeated a few times", async (t) => {
+  const stubborn = await receiveWebhooks(t, (nth) => (nth < 3 ? 503 : 200));
   const early = request("pm_test_webhook_before_response");
   await payments.charge(early);
   const [first, ...more] = (await stubborn.eventsAbout(early.orderId, 3)).map(({ body }) => body.toString());
   assert.deepEqual(more, [first, first]);
-  const deaf = await receiveWebhooks(() => 500);
+  const deaf = await receiveWebhooks(t, () => 500);
   const unheard = request("pm_test_webhook_before_response");
   assert.equal((await payments.charge(unheard)).state, "succeeded");
   assert.equal((await deaf.eventsAbout(unheard.orderId, 3)).length, 3);
@@ -425,8 +425,8 @@ test("unreachable webhook endpoint: does not affect responses", async () => {
   assert.equal((await payments.charge(request("pm_test_webhook_before_response"))).state, "succeeded");
 });
 
-test("webhooks: report every change of charges, refunds, payouts and disputes", async () => {
-  const receiver = await receiveWebhooks();
+test("webhooks: report every change of charges, refunds, payouts and disputes", async (t) => {
+  const receiver = await receiveWebhooks(t);
   const { order, url } = await createWaitingCharge();
   await submitDecision(url, "approve");
   const refund = refundRequest(await createCharge("pm_test_refund_waits"), 1n);
@@ -439,8 +439,8 @@ test("webhooks: report every change of charges, refunds, payouts and disputes", 
     assert.equal((await receiver.eventsAbout(id, 2)).length, 2);
 });
 
-test("parseWebhook: accepts only recent, signed webhooks", async () => {
-  const receiver = await receiveWebhooks();
+test("parseWebhook: accepts only recent, signed webhooks", async (t) => {
+  const receiver = await receiveWebhooks(t);
   const input = request();
   await payments.charge(input);
   const [notice] = await receiver.eventsAbout(input.orderId);
@@ -507,10 +507,10 @@ test("sharedMethods: are found by their names", async () => {
 const read = ({ body, headers }: PostedEvent) => payments.parseWebhook(body, headers);
 
 /** Receives the webhooks from now on. */
-async function receiveWebhooks(answer?: (nth: number) => number) {
+async function receiveWebhooks(t: TestContext, answer?: (nth: number) => number) {
   const receiver = await startPaymentEventReceiver(answer);
   provider.sendWebhooksTo(receiver.url);
-  after(() => receiver.close());
+  t.after(() => receiver.close());
   return receiver;
 }
 
@@ -531,10 +531,10 @@ async function submitDecision(url: string, decision: string): Promise<string> {
   return response.text();
 }
 
-async function startServer(handler: Parameters<typeof createServer>[1]): Promise<string> {
+async function startServer(t: TestContext, handler: Parameters<typeof createServer>[1]): Promise<string> {
   const server = createServer(handler);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  after(() => server.close().closeAllConnections());
+  t.after(() => server.close().closeAllConnections());
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
