@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ProductCard, ProductDetail } from "@stoa/contract";
+import workflows from "@stoa/service/backoffice/demo/workflows.json" with { type: "json" };
 import type { BrowserContext, Page } from "playwright-core";
 
 const PICTURES = new URL("../docs/pictures/", import.meta.url).pathname;
@@ -96,18 +97,23 @@ async function openApi(page: Page, origin: string): Promise<Send> {
   };
 }
 
+/** Gives the account a workflow, and names the pages. */
 async function listSellerPages(page: Page, origin: string): Promise<Record<string, string>> {
   const send = await openApi(page, origin);
   const products = await send<ProductCard[]>("GET", "/products?author=me&limit=100");
-  const idOf = (type: string) => products.find((product) => product.type === type)?.id;
+  const [{ title, description, category, definition }] = workflows as [(typeof workflows)[0]];
+  const content = JSON.stringify(definition);
+  const workflow = await send<{ id: string }>("POST", "/products", {
+    ...{ title, description, category, content, type: "WORKFLOW", price: 5 },
+  });
   return {
     studio: "/studio",
     "studio-products": "/studio/products",
     analytics: "/studio/analytics?preset=90d",
     sales: "/studio/sales",
     payouts: "/studio/payouts",
-    "product-editor": `/studio/products/${idOf("PROMPT")}`,
-    "workflow-editor": `/studio/workflows/${idOf("WORKFLOW")}`,
+    "product-editor": `/studio/products/${products.find(({ type }) => type === "PROMPT")?.id}`,
+    "workflow-editor": `/studio/workflows/${workflow.id}`,
   };
 }
 
