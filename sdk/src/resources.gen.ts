@@ -1112,6 +1112,8 @@ export interface AnalyticsRevenueQuery {
   timezone?: undefined | string;
   /** Default: the currency of most of your sales */
   currency?: undefined | string;
+  /** Default: all your products */
+  productId?: undefined | string;
   groupBy?: undefined | Open<"product" | "category" | "referral" | "currency">;
 }
 
@@ -1128,6 +1130,8 @@ export interface AnalyticsExportRevenueQuery {
   timezone?: undefined | string;
   /** Default: the currency of most of your sales */
   currency?: undefined | string;
+  /** Default: all your products */
+  productId?: undefined | string;
   groupBy?: undefined | Open<"product" | "category" | "referral" | "currency">;
 }
 

@@ -1392,11 +1392,11 @@ export interface RevenueAnalytics {
     avgOrderValue: number;
     /** refunds ÷ grossRevenue, four decimals; 0 without revenue */
     refundRate: number;
-    /** As in GET /balance now */
+    /** As in GET /balance now, of all products */
     pendingBalance: number;
-    /** As in GET /balance now */
+    /** As in GET /balance now, of all products */
     availableBalance: number;
-    /** The sum of all your completed payouts */
+    /** The sum of all your completed payouts, of all products */
     paidOut: number;
   };
   timeline: ({
@@ -1455,11 +1455,11 @@ export interface RevenueAnalytics {
     avgOrderValue: number;
     /** refunds ÷ grossRevenue, four decimals; 0 without revenue */
     refundRate: number;
-    /** As in GET /balance now */
+    /** As in GET /balance now, of all products */
     pendingBalance: number;
-    /** As in GET /balance now */
+    /** As in GET /balance now, of all products */
     availableBalance: number;
-    /** The sum of all your completed payouts */
+    /** The sum of all your completed payouts, of all products */
     paidOut: number;
   })[];
 }

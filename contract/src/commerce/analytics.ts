@@ -106,9 +106,9 @@ const revenueSummary = {
   sales,
   avgOrderValue: Amount.describe("grossRevenue ÷ sales, rounded half up; 0 without sales"),
   refundRate: rate.describe("refunds ÷ grossRevenue, four decimals; 0 without revenue"),
-  pendingBalance: SignedAmount.describe("As in GET /balance now"),
-  availableBalance: SignedAmount.describe("As in GET /balance now"),
-  paidOut: Amount.describe("The sum of all your completed payouts"),
+  pendingBalance: SignedAmount.describe("As in GET /balance now, of all products"),
+  availableBalance: SignedAmount.describe("As in GET /balance now, of all products"),
+  paidOut: Amount.describe("The sum of all your completed payouts, of all products"),
 };
 
 const revenueGroups = ["product", "category", "referral", "currency"] as const;
@@ -158,7 +158,11 @@ export type RevenueGroup = (typeof revenueGroups)[number];
 export const ofProduct = { productId: filter(z.string().max(100), "Default: all your products") };
 
 const ofProducts = z.strictObject({ ...span, ...ofProduct });
-const ofRevenue = z.strictObject({ ...span, groupBy: z.enum(revenueGroups).default("product") });
+const ofRevenue = z.strictObject({
+  ...span,
+  ...ofProduct,
+  groupBy: z.enum(revenueGroups).default("product"),
+});
 
 const EXACT =
   "Every number follows from the ledger at this very moment: what is sold is in the next answer. docs/guides/analytics.md has the formulas.";
@@ -198,6 +202,7 @@ export const revenue = endpoint({
   access: readsAnalytics,
   query: ofRevenue,
   response: one(RevenueAnalytics),
+  errors: ["PRODUCT_NOT_FOUND"],
 });
 
 export const exportRevenue = endpoint({
@@ -209,4 +214,5 @@ export const exportRevenue = endpoint({
   access: readsAnalytics,
   query: ofRevenue,
   response: { kind: "file", types: ["text/csv"] },
+  errors: ["PRODUCT_NOT_FOUND"],
 });

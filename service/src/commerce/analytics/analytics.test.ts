@@ -236,6 +236,17 @@ suite("GET /v1/analytics/revenue", () => {
       [code, code, 8.4],
     ]);
     assert.deepEqual(await of("currency"), [["USD", "USD", 38.4]]);
+    await sellAt("2026-06-15T11:00:00Z", seller, { price: 3 });
+    const ofDear = async (groupBy: string) => {
+      const path = `revenue?period=day&productId=${productId}&groupBy=${groupBy}`;
+      const { summary, breakdown } = await read(seller, path);
+      assert.deepEqual([summary.sales, summary.grossRevenue, summary.referralCommissions], [1, 8.4, 1.68]);
+      return breakdown.map(({ key, grossRevenue }: Record<string, unknown>) => [key, grossRevenue]);
+    };
+    assert.deepEqual(await ofDear("product"), [[productId, 8.4]]);
+    assert.deepEqual(await ofDear("category"), [["writing", 8.4]]);
+    assert.deepEqual(await ofDear("referral"), [[code, 8.4]]);
+    assert.deepEqual(await ofDear("currency"), [["USD", 8.4]]);
   });
 
   test("sales, commissions, payouts, returns and refunds: balances equal those of GET /v1/balance", async () => {
@@ -361,7 +372,7 @@ suite("analytics access", () => {
       assert.equal(total(timeline, "sales"), 0);
       assert.ok(path !== "products" || total(timeline, "views") === 0);
     }
-    for (const path of ["products", "products/export"])
+    for (const path of ["products", "products/export", "revenue", "revenue/export", "funnel", "entries"])
       assertError(await other.get(`/v1/analytics/${path}?productId=${productId}`), 404, "PRODUCT_NOT_FOUND");
   });
 

@@ -3,7 +3,7 @@ import { toId } from "../../core/ids.ts";
 import { firstOf, required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { type DateRange, rangeBounds } from "./date-range.ts";
-import { listLabels, listReferralCodes } from "./queries.ts";
+import { listLabels, listReferralCodes, sumReferralsOfProduct } from "./queries.ts";
 import { type SumRow, type Sums, sumRange } from "./range-sums-queries.ts";
 import { hasMoved, type SalesScope, ZERO_SUMS } from "./sales.ts";
 
@@ -101,7 +101,7 @@ const NO_CATEGORY = "none";
 
 async function breakDownByReferral(tx: Tx, query: BreakdownQuery, totals: Totals): Promise<Breakdown[]> {
   const { currency } = query;
-  const rows = await sumSales(tx, "referrer", query);
+  const rows = await sumReferrals(tx, query);
   const codes = await listReferralCodes(
     tx,
     rows.map(({ ofId }) => ofId),
@@ -114,6 +114,17 @@ async function breakDownByReferral(tx: Tx, query: BreakdownQuery, totals: Totals
   return topRows([...referred, { ...direct, key: DIRECT, label: DIRECT, currency }]);
 }
 const DIRECT = "direct";
+
+/** The stored sums of a referrer are of all products, so those of one product come from the ledger. */
+function sumReferrals(
+  tx: Tx,
+  query: BreakdownQuery,
+): Promise<(PartSums & { ofId: string; currency: string })[]> {
+  const { sellerId, productId, currency, span } = query;
+  if (productId === undefined) return sumSales(tx, "referrer", query);
+  const [from, until] = rangeBounds(span);
+  return sumReferralsOfProduct(tx, { sellerId, productId, currency, from, until }, NAMES);
+}
 
 const subtractSums = (whole: PartSums, part: PartSums) => mapSums((name) => whole[name] - part[name]);
 

@@ -108,7 +108,16 @@ async function assertEqualToOrders(
   const expected = recountRevenue(moves, { ...query, groupBy }, categoryOf);
   assert.deepEqual(withoutFunds(revenue), { ...common, ...expected });
   await assertBalances(shop, revenue);
-  for (const figure of ledgerFigures) await assertEqualToEntries(seller, revenue, figure);
+  for (const figure of ledgerFigures) await assertEqualToEntries(seller, revenue, { figure });
+  if (productId) {
+    const one = await read("revenue", { groupBy, productId });
+    const ofProduct = moves.filter((move) => move.productId === productId);
+    const expectedOfOne = recountRevenue(ofProduct, { ...query, groupBy }, categoryOf);
+    assert.deepEqual(withoutFunds(one), { ...common, ...expectedOfOne });
+    await assertBalances(shop, one);
+    for (const figure of ledgerFigures) await assertEqualToEntries(seller, one, { figure, productId });
+    await assertEqualToCsv(seller, one, { ...days, productId });
+  }
 
   const customers = await read("customers");
   assert.deepEqual(customers, { ...common, ...recountCustomers(moves, query) });
@@ -118,9 +127,10 @@ async function assertEqualToOrders(
 async function assertEqualToEntries(
   seller: Client,
   { currency, startDate, endDate, timezone, summary }: ResponseData,
-  figure: LedgerFigure,
+  of: { figure: LedgerFigure; productId?: string },
 ): Promise<void> {
-  const query = new URLSearchParams({ currency, startDate, endDate, timezone, figure, limit: "7" });
+  const { figure } = of;
+  const query = new URLSearchParams({ currency, startDate, endDate, timezone, ...of, limit: "7" });
   const entries: AnalyticsEntry[] = [];
   for (let page = 1, total = 1; entries.length < total; page++) {
     const reply = await seller.get(`/v1/analytics/entries?${query}&page=${page}`);
@@ -133,6 +143,20 @@ async function assertEqualToEntries(
   const minor = entries.reduce((sum, { amount }) => sum + toSigned(amount, currency)!, 0n);
   assert.equal(toDecimal(minor, currency), summary[figure], figure);
   assert.ok(entries.every(({ occurredAt }, at) => at === 0 || occurredAt <= entries[at - 1]!.occurredAt));
+}
+
+/** The rows of the export are those of the timeline. */
+async function assertEqualToCsv(
+  seller: Client,
+  { currency, timeline }: ResponseData,
+  query: Record<string, string>,
+): Promise<void> {
+  const path = `/v1/analytics/revenue/export?${new URLSearchParams({ ...query, currency })}`;
+  const [, ...lines] = (await seller.get(path)).text.trimEnd().split("\r\n");
+  const rows = timeline.map(({ date, ...sums }: ResponseData) =>
+    [date, currency, ...Object.values(sums)].join(","),
+  );
+  assert.deepEqual(lines, rows);
 }
 
 const toSigned = (amount: number, currency: string) =>

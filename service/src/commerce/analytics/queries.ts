@@ -1,6 +1,8 @@
 import { sql } from "kysely";
 import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
+import { eachColumn, SALES } from "../ledger/sales-sums.ts";
+import { type SumName, toSums } from "./range-sums-queries.ts";
 
 /** The currency with the most sales comes first. */
 export async function listCurrencies(db: Queries, sellerId: string): Promise<string[]> {
@@ -58,6 +60,29 @@ export const isAuthor = async (db: Queries, userId: string, productId: string): 
     .where("id", "=", productId)
     .where("authorId", "=", userId)
     .executeTakeFirst()) !== undefined;
+
+interface ReferralScope {
+  sellerId: string;
+  productId: string;
+  currency: string;
+  from: Date;
+  until: Date;
+}
+
+/** By the ledger: reads the referred orders of the product, and the entries of each. */
+export async function sumReferralsOfProduct<Name extends SumName>(
+  db: Queries,
+  { sellerId, productId, currency, from, until }: ReferralScope,
+  names: readonly Name[],
+) {
+  const { rows } = await sql<Record<string, string> & { ofId: string }>`
+    select s.referrer_id as "ofId", ${eachColumn((name) => `sum_bigint(s.${name})::text as ${name}`, names)}
+      from (${SALES}) as s
+     where s.seller_id = ${sellerId} and s.product_id = ${productId} and s.referrer_id is not null
+       and s.currency = ${currency} and s.moved_at >= ${from} and s.moved_at < ${until}
+     group by 1`.execute(db);
+  return rows.map((row) => ({ ...toSums(row, names), ofId: row.ofId, currency }));
+}
 
 export async function listReferralCodes(db: Queries, userIds: string[]): Promise<Map<string, string>> {
   const rows = await db

@@ -8,6 +8,7 @@ import { type Breakdown, breakdownsBy } from "./breakdown.ts";
 import { csvFile, csvLines } from "./csv.ts";
 import { type DateRangeQuery, parseDateRange } from "./date-range.ts";
 import { sumFunds } from "./funds-queries.ts";
+import { salesScopeOf } from "./products.ts";
 import type { Sums } from "./range-sums-queries.ts";
 import {
   averageOrderValue,
@@ -19,7 +20,7 @@ import {
   ZERO_SUMS,
 } from "./sales.ts";
 
-type Query = DateRangeQuery & { groupBy: RevenueGroup };
+type Query = DateRangeQuery & { groupBy: RevenueGroup; productId?: string | undefined };
 
 export async function revenueAnalytics(
   ctx: Context,
@@ -27,7 +28,7 @@ export async function revenueAnalytics(
   query: Query,
 ): Promise<RevenueAnalytics> {
   const span = await parseDateRange(ctx, query);
-  const subject = { sellerId: caller.userId };
+  const subject = await salesScopeOf(ctx, caller, query.productId);
   return inSnapshot(ctx, async (tx) => {
     const { currency, currencies } = await chooseCurrency(ctx, tx, caller.userId, query.currency);
     const totals = await readTotals(tx, subject, currencies, span);
@@ -124,12 +125,12 @@ export async function exportRevenueAnalytics(
   query: Query,
 ): Promise<FileResponse> {
   const span = await parseDateRange(ctx, query);
-  const sellerId = caller.userId;
+  const subject = await salesScopeOf(ctx, caller, query.productId);
   const { currency, timeline } = await inSnapshot(ctx, async (tx) => {
-    const { currency } = await chooseCurrency(ctx, tx, sellerId, query.currency);
+    const { currency } = await chooseCurrency(ctx, tx, caller.userId, query.currency);
     return {
       currency,
-      timeline: await readTimeline(tx, { sellerId }, { currency, span, names: TIMELINE_SUMS }),
+      timeline: await readTimeline(tx, subject, { currency, span, names: TIMELINE_SUMS }),
     };
   });
   const rows = timeline.map((sums, bucket) => {

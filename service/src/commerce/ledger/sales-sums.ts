@@ -20,7 +20,7 @@ export const eachColumn = (text: (column: string) => string, names: readonly str
  * The expected movements by ledger and receipts: one row for each completed order and each entry of a share. `received` is the gross
  * amount by receipts.
  */
-const SALES = sql`
+export const SALES = sql`
   select o.seller_id, o.product_id, o.referrer_id, e.currency, t.occurred_at as moved_at, 0::bigint as sales,
          case when t.kind = 'sale' and e.account <> 'tax_payable' then e.amount_minor else 0 end as gross,
          0::bigint as discounts,
