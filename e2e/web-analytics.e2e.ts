@@ -223,6 +223,39 @@ test("presets, own days, currency and the address: each view is a link, and Back
   await page.context().close();
 });
 
+test("one product: its figures, its CSV, its entries, and its link", async () => {
+  const watched = await open("/studio/analytics?zone=UTC&preset=90d");
+  const { page } = watched;
+  const days = `startDate=${dayOf(89)}&endDate=${dayOf(0)}&timezone=UTC`;
+  const all = (await read(`revenue?${days}`)).data;
+  const { key: productId } = all.breakdown.find(({ label }: { label: string }) => label === "Essay Writer");
+  const { summary, breakdown } = (await read(`revenue?${days}&productId=${productId}`)).data;
+  const funnel = (await read(`funnel?${days}&productId=${productId}`)).data;
+  assert.ok(0 < summary.netRevenue && summary.netRevenue < all.summary.netRevenue);
+  await sees(page, "Buyers who come back");
+  await page.getByRole("combobox", { name: "Product", exact: true }).selectOption("Essay Writer");
+  await figure(page, "Net revenue").getByText(money(summary.netRevenue), { exact: true }).waitFor();
+  await figure(page, "Runs by buyers").getByText(String(funnel.runs), { exact: true }).waitFor();
+  assert.equal(await page.getByText("Buyers who come back").count(), 0, "nobody comes back to one product");
+  assert.equal(new URL(page.url()).searchParams.get("product"), productId);
+  const groups = await saveCsv(page, "Net revenue by product");
+  assert.deepEqual(
+    groups.slice(1).map((line) => line.split(",").slice(1, 4)),
+    breakdown.map(({ key, netRevenue }: Record<string, unknown>) => [key, "USD", String(netRevenue)]),
+  );
+  await mustBeSound(watched, "analytics of one product");
+  await page.getByRole("link", { name: "Prove it with the ledger" }).click();
+  await sees(page, "Equal to the ledger");
+  const { meta } = await read(`entries?${days}&productId=${productId}`);
+  await sees(page, `Sum of ${meta.total} entries`);
+  await page.getByRole("combobox", { name: "Product", exact: true }).selectOption("All products");
+  await page.locator(".analytics-proof").getByText(money(all.summary.netRevenue)).first().waitFor();
+  await page.goBack();
+  await page.goBack();
+  await figure(page, "Net revenue").getByText(money(summary.netRevenue), { exact: true }).waitFor();
+  await page.context().close();
+});
+
 test("every look is sound", async () => {
   for (const look of looks) {
     const name = `${look.scheme} ${look.width}`;

@@ -39,6 +39,8 @@ export interface SpanSearch {
   zone?: string;
   /** Default: the currency of most sales. */
   currency?: string;
+  /** The id of one product. Default: all of them. */
+  product?: string;
 }
 
 /** The state of the page. All of it is in the address. */
@@ -63,12 +65,13 @@ const choice = <N extends string, V extends string>(given: Given, name: N, value
     : {};
 
 function parseSpanSearch(given: Given): SpanSearch {
-  const { from, to, zone, currency } = given;
+  const { from, to, zone, currency, product } = given;
   const isOwn = isDay(from) && isDay(to);
   return {
     ...(isOwn ? { from, to } : choice(given, "preset", Object.keys(PRESETS) as Preset[], DEFAULT_PRESET)),
     ...(typeof zone === "string" && isZone(zone) && { zone }),
     ...(typeof currency === "string" && /^[A-Z]{3}$/.test(currency) && { currency }),
+    ...(typeof product === "string" && product !== "" && { product: product.slice(0, 100) }),
   };
 }
 
@@ -125,6 +128,7 @@ export interface SpanQuery {
   endDate: string;
   timezone: string;
   currency: string | undefined;
+  productId: string | undefined;
 }
 
 export const spanQuery = (search: SpanSearch, { from, to } = spanOf(search)): SpanQuery => ({
@@ -132,7 +136,14 @@ export const spanQuery = (search: SpanSearch, { from, to } = spanOf(search)): Sp
   endDate: to,
   timezone: zoneOf(search),
   currency: search.currency,
+  productId: search.product,
 });
+
+/** Without what is not given, for an example as code. */
+export function givenQuery(search: SpanSearch) {
+  const { currency, productId, ...days } = spanQuery(search);
+  return { ...days, ...(currency && { currency }), ...(productId && { productId }) };
+}
 
 const readRevenue = (client: QueryClient, span: SpanQuery, interval: Interval, groupBy: Group) =>
   client.fetchQuery({
@@ -197,12 +208,15 @@ export function reportQuery(search: AnalyticsSearch) {
   });
 }
 
-export const customersQuery = (span: SpanQuery) =>
+/** Of all products: an account buys a product once, so that nobody comes back to one. */
+export const customersQuery = (span: CustomersSpan) =>
   queryOptions({
     queryKey: ["analytics", "customers", span],
     queryFn: async ({ signal }) => await stoa.analytics.customers({ ...span, interval: "month" }, { signal }),
     placeholderData: keepPreviousData,
   });
+
+export type CustomersSpan = Omit<SpanQuery, "productId">;
 
 export const ENTRIES_PER_PAGE = 50;
 

@@ -10,11 +10,11 @@ import { formatSpan } from "../../lib/day-span.ts";
 import { useTitle } from "../../lib/use-title.ts";
 import {
   type AnalyticsSearch,
+  givenQuery,
   intervalOf,
   type Report,
   reportQuery,
   type SpanReport,
-  spanQuery,
 } from "../../queries/analytics.ts";
 import { canReadAnalytics, useAccount } from "../../session.ts";
 import { Breakdown } from "./breakdown.tsx";
@@ -55,9 +55,8 @@ const NothingSold = () => (
 );
 
 function codeOf(search: AnalyticsSearch) {
-  const { currency, ...rest } = spanQuery(search);
   const groupBy = search.group ?? "product";
-  const query = { ...rest, ...(currency && { currency }), interval: intervalOf(search), groupBy };
+  const query = { ...givenQuery(search), interval: intervalOf(search), groupBy };
   return {
     curl: curlOf("GET", `/analytics/revenue?${new URLSearchParams(query)}`),
     sdk: `const revenue = await stoa.analytics.revenue(${JSON.stringify(query)});`,
@@ -76,8 +75,8 @@ function ReportView({ search }: { search: AnalyticsSearch }) {
           className={isPlaceholderData ? "analytics-report loading" : "analytics-report"}
           aria-busy={isPlaceholderData}
         >
-          <Meta report={data} />
-          <Charts report={data} />
+          <Meta report={data} product={search.product} />
+          <Charts report={data} product={search.product} />
         </div>
       )}
     </>
@@ -97,8 +96,14 @@ function currenciesOf({ revenue, before }: Report): string[] {
   ];
 }
 
+interface ReportProps {
+  report: Report;
+  /** Of the filter. */
+  product: string | undefined;
+}
+
 /** What the figures are about, and the way to the ledger. */
-function Meta({ report: { span, revenue, before, line } }: { report: Report }) {
+function Meta({ report: { span, revenue, before, line }, product }: ReportProps) {
   const { currency, timezone, otherCurrencies } = revenue;
   const others = otherCurrencies.map((other) => other.currency);
   return (
@@ -114,7 +119,13 @@ function Meta({ report: { span, revenue, before, line } }: { report: Report }) {
       </span>
       <Link
         to="/studio/analytics/entries"
-        search={{ ...span, zone: timezone, currency, ...(line === "refunds" && { figure: line }) }}
+        search={{
+          ...span,
+          zone: timezone,
+          currency,
+          ...(product && { product }),
+          ...(line === "refunds" && { figure: line }),
+        }}
         className="link"
       >
         Prove it with the ledger
@@ -123,7 +134,7 @@ function Meta({ report: { span, revenue, before, line } }: { report: Report }) {
   );
 }
 
-function Charts({ report }: { report: Report }) {
+function Charts({ report, product }: ReportProps) {
   const { span, revenue, funnel, before, group, line } = report;
   const { startDate, endDate, timezone, currency } = revenue;
   return (
@@ -142,7 +153,7 @@ function Charts({ report }: { report: Report }) {
           </div>
         </>
       )}
-      <Cohorts span={{ startDate, endDate, timezone, currency }} />
+      {product === undefined && <Cohorts span={{ startDate, endDate, timezone, currency }} />}
     </>
   );
 }

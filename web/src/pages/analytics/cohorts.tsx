@@ -4,7 +4,7 @@ import { ErrorStrip } from "../../components/page-error.tsx";
 import { SkeletonRows } from "../../components/skeleton.tsx";
 import { daysAfter, formatMonth } from "../../lib/day-span.ts";
 import { formatCount } from "../../lib/format.ts";
-import { customersQuery, type SpanQuery } from "../../queries/analytics.ts";
+import { type CustomersSpan, customersQuery } from "../../queries/analytics.ts";
 import { CsvButton } from "./chart-frame.tsx";
 
 const MONTHS = 6;
@@ -21,7 +21,7 @@ function startOfCohorts(endDate: string): string {
 type Cohort = CustomerAnalytics["cohorts"][number];
 
 /** How many of each month's new customers bought again in the months after it. */
-export function Cohorts({ span }: { span: SpanQuery }) {
+export function Cohorts({ span }: { span: CustomersSpan }) {
   const startDate = startOfCohorts(span.endDate);
   const { data, error, refetch, isPlaceholderData } = useQuery(customersQuery({ ...span, startDate }));
   const cohorts = data?.cohorts ?? [];

@@ -1,5 +1,6 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
+import { ProductSelect } from "../../components/studio/product-select.tsx";
 import { type DaySpan, isDay } from "../../lib/day-span.ts";
 import {
   type AnalyticsSearch,
@@ -74,6 +75,7 @@ export function Controls({ search, currencies }: { search: AnalyticsSearch; curr
           ))}
         </select>
       )}
+      <ProductSelect value={search.product} onChange={(product) => change({ product })} />
       <label className="row analytics-compare">
         <input
           type="checkbox"

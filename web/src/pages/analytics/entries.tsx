@@ -9,6 +9,7 @@ import { ErrorStrip } from "../../components/page-error.tsx";
 import { Pager } from "../../components/pager.tsx";
 import { ShowAsCode } from "../../components/show-as-code.tsx";
 import { SkeletonRows } from "../../components/skeleton.tsx";
+import { ProductSelect } from "../../components/studio/product-select.tsx";
 import { curlOf } from "../../lib/curl.ts";
 import { formatSpan } from "../../lib/day-span.ts";
 import { formatCount, formatExactTime, formatMoney, LOCALE } from "../../lib/format.ts";
@@ -18,9 +19,9 @@ import {
   type EntriesSearch,
   FIGURES,
   type Figure,
+  givenQuery,
   proofQuery,
   spanOf,
-  spanQuery,
   zoneOf,
 } from "../../queries/analytics.ts";
 import { canReadAnalytics, useAccount } from "../../session.ts";
@@ -78,8 +79,7 @@ export default function Entries() {
 const spanSearch = ({ figure: _figure, page: _page, ...span }: EntriesSearch) => span;
 
 function codeOf(search: EntriesSearch, figure: Figure) {
-  const { currency, ...rest } = spanQuery(search);
-  const query = { ...rest, ...(currency && { currency }), figure };
+  const query = { ...givenQuery(search), figure };
   return {
     curl: curlOf("GET", `/analytics/entries?${new URLSearchParams(query)}`),
     sdk: `for await (const entry of stoa.analytics.entries(${JSON.stringify(query)})) console.log(entry);`,
@@ -90,7 +90,7 @@ function Proof({ search, figure }: { search: EntriesSearch; figure: Figure }) {
   const { data, error, refetch, isPlaceholderData } = useQuery(proofQuery(search));
   return (
     <>
-      <FigureSelect figure={figure} />
+      <Choices search={search} figure={figure} />
       <p className="sm soft analytics-meta">
         {formatSpan(spanOf(search))}, days in {zoneOf(search).replaceAll("_", " ")}
       </p>
@@ -120,26 +120,28 @@ function Proof({ search, figure }: { search: EntriesSearch; figure: Figure }) {
   );
 }
 
-function FigureSelect({ figure }: { figure: Figure }) {
+function Choices({ search, figure }: { search: EntriesSearch; figure: Figure }) {
   const navigate = route.useNavigate();
+  const change = (changed: { figure?: Figure; product?: string | undefined }) =>
+    void navigate({
+      search: (old: EntriesSearch) => ({ ...old, page: undefined, ...changed }) as EntriesSearch,
+    });
   return (
-    <select
-      className="input analytics-choice"
-      aria-label="Figure"
-      value={figure}
-      onChange={({ target }) =>
-        void navigate({
-          search: (old: EntriesSearch) =>
-            ({ ...old, page: undefined, figure: target.value as Figure }) as EntriesSearch,
-        })
-      }
-    >
-      {FIGURES.map((each) => (
-        <option key={each} value={each}>
-          {NAMES[each]}
-        </option>
-      ))}
-    </select>
+    <div className="row wrap analytics-choices">
+      <select
+        className="input"
+        aria-label="Figure"
+        value={figure}
+        onChange={({ target }) => change({ figure: target.value as Figure })}
+      >
+        {FIGURES.map((each) => (
+          <option key={each} value={each}>
+            {NAMES[each]}
+          </option>
+        ))}
+      </select>
+      <ProductSelect value={search.product} onChange={(product) => change({ product })} />
+    </div>
   );
 }
 
