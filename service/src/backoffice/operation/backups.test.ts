@@ -4,9 +4,10 @@ import { basename, join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
-import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { assertError, type Client, clientOf, type Market, openMarket } from "../../../test/market.ts";
 import { becomes } from "../../../test/until.ts";
 import { uploadFile } from "../../../test/uploads.ts";
+import { startService } from "../../app.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 
 const MINUTE_MS = 60_000;
@@ -172,5 +173,36 @@ suite("ledger verification", () => {
     const books = health.checks.find(({ check }: { check: string }) => check === "books");
     assert.match(books.note, /all was well/);
     assertError(await admin.get("/v1/admin/ledger-verifications/x"), 404, "LEDGER_VERIFICATION_NOT_FOUND");
+  });
+
+  test("its process ends during a long check: the check is canceled at once, and can be started again", async () => {
+    const { config, log } = market.service.ctx;
+    const now = () => market.clock.now;
+    const node = await startService(config, { target: market.target, maxConnections: 4 }, { now, log });
+    // The check waits for this table as it would work on a large one.
+    const table = await market.service.ctx.pool.connect();
+    await table.query("begin");
+    await table.query("lock table ledger_entries in access exclusive mode");
+    const { body } = await clientOf(node.origin, admin.key).post("/v1/admin/ledger-verifications");
+    const { id } = body.data;
+    const checking = async () =>
+      (
+        await market.query(
+          "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%ledger_entries%'",
+        )
+      ).rows.length;
+    await becomes(checking, (count) => count > 0);
+    await node.close();
+    assert.equal(await checking(), 0);
+    const { status, error, result } = (await admin.get(`/v1/admin/ledger-verifications/${id}`)).body.data;
+    assert.deepEqual([status, result], ["failed", null]);
+    assert.match(error, /has ended\. Start it again/);
+    await table.query("rollback");
+    table.release();
+    // A verification belongs to its time.
+    market.clock.forward(1_000);
+    const again = (await admin.post("/v1/admin/ledger-verifications")).body.data;
+    assert.notEqual(again.id, id);
+    assert.equal((await ended(`ledger-verifications/${again.id}`)).status, "succeeded");
   });
 });

@@ -35,7 +35,8 @@ export interface TaskDefinition {
   /** The action in the audit log. */
   action: string;
   firstStep: string;
-  run(task: { id: string; startedAt: Date }, report: ReportProgress): Promise<object>;
+  /** `signal` aborts when the process must end: a step may take longer than that may wait. */
+  run(task: { id: string; startedAt: Date }, report: ReportProgress, signal: AbortSignal): Promise<object>;
 }
 
 const WRITE_INTERVAL_MS = 500;
@@ -55,7 +56,7 @@ export const failAbandoned = (tx: Tx, now: Date) =>
 /** The tasks that this process runs for administrators. */
 export class OperatorTasks {
   readonly #running = new Map<string, Promise<void>>();
-  #isClosing = false;
+  readonly #closing = new AbortController();
 
   /** Starts the task, unless one of its kind runs: then returns that one. */
   async start(ctx: Context, { caller, source }: AdminActor, task: TaskDefinition): Promise<TaskRow> {
@@ -74,9 +75,9 @@ export class OperatorTasks {
     return started;
   }
 
-  /** Ends what runs, as soon as it reports its progress. */
+  /** Ends what runs, at the latest when it reports its progress. */
   async close(): Promise<void> {
-    this.#isClosing = true;
+    this.#closing.abort();
     await this.waitUntilIdle();
   }
 
@@ -87,10 +88,11 @@ export class OperatorTasks {
   async #run(ctx: Context, task: TaskDefinition, { id, startedAt }: TaskRow): Promise<void> {
     const progress = new ProgressWriter(ctx, id);
     try {
-      const result = await task.run({ id, startedAt }, (now) => {
-        if (this.#isClosing) throw new Error(ABANDONED);
+      const report: ReportProgress = (now) => {
+        if (this.#closing.signal.aborted) throw new Error(ABANDONED);
         progress.set(now);
-      });
+      };
+      const result = await task.run({ id, startedAt }, report, this.#closing.signal);
       await progress.end();
       await endTask(ctx.db, id, { result, error: null, now: ctx.now() });
     } catch (error) {
@@ -98,7 +100,7 @@ export class OperatorTasks {
       await progress.end();
       await endTask(ctx.db, id, {
         result: {},
-        error: maskSecrets((error as Error).message),
+        error: this.#closing.signal.aborted ? ABANDONED : maskSecrets((error as Error).message),
         now: ctx.now(),
       }).catch((err) => ctx.log.error({ err }, "the end of a task was not stored"));
     }

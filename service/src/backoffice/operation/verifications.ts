@@ -18,8 +18,10 @@ export async function startVerification(ctx: Context, actor: AdminActor): Promis
     kind: "ledger_verification",
     action: "ledger_verification.started",
     firstStep: STEP,
-    run: async (_, report) =>
-      toResult(await verifyLedgerOnRecord(ctx, (done, total) => report({ step: STEP, done, total }))),
+    run: async (_, report, signal) => {
+      const onChecked = (done: number, total: number) => report({ step: STEP, done, total });
+      return toResult(await verifyLedgerOnRecord(ctx, onChecked, signal));
+    },
   });
   return toVerification(ctx, row);
 }

@@ -16,9 +16,13 @@ export async function verifyLedgerNightly(ctx: Context): Promise<void> {
 }
 
 /** Stores the result for /metrics and `doctor`. */
-export async function verifyLedgerOnRecord(ctx: Context, onChecked?: OnChecked): Promise<VerificationResult> {
+export async function verifyLedgerOnRecord(
+  ctx: Context,
+  onChecked?: OnChecked,
+  signal?: AbortSignal,
+): Promise<VerificationResult> {
   const begunAt = ctx.now();
-  const result = await verifyLedger(ctx.db, onChecked);
+  const result = await verifyLedger(ctx.db, onChecked, signal);
   const { problems, transactions, entries } = result;
   await insertVerification(ctx.db, {
     begunAt,

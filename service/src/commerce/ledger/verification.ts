@@ -1,5 +1,6 @@
 import { toId } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
+import { runCancelable } from "../../platform/db/cancel-statement.ts";
 import type { Database, Tx } from "../../platform/db/database.ts";
 import {
   listMiscounts,
@@ -105,14 +106,21 @@ const checks: Check[] = [
 
 /**
  * Compares the ledger with the rows of orders, refunds, disputes, payouts, plan payments, receipts, counters and sums. One snapshot
- * contains each concurrent sale completely or not at all.
+ * contains each concurrent sale completely or not at all. A check of a large ledger takes minutes: `signal` cancels its statement.
  */
-export const verifyLedger = (db: Database, onChecked?: OnChecked): Promise<VerificationResult> =>
+export const verifyLedger = (
+  db: Database,
+  onChecked?: OnChecked,
+  signal?: AbortSignal,
+): Promise<VerificationResult> =>
   db
     .transaction()
     .setIsolationLevel("repeatable read")
     .setAccessMode("read only")
-    .execute((tx) => verifyLedgerIn(tx, onChecked));
+    .execute((tx) => {
+      const verify = () => verifyLedgerIn(tx, onChecked);
+      return signal ? runCancelable(db, tx, signal, verify) : verify();
+    });
 
 export async function verifyLedgerIn(tx: Tx, onChecked?: OnChecked): Promise<VerificationResult> {
   await raiseTransactionLimits(tx);
