@@ -30,3 +30,28 @@ export async function openAt(context: BrowserContext, { origin }: Market, path: 
   await watched.page.goto(origin + path);
   return watched;
 }
+
+const TABS = 2;
+
+/**
+ * Opens each address by a full load and runs `check` on its page. A tab loads one address after the other: the
+ * process of a new tab takes more CPU time than a page.
+ */
+export async function visitEach<Visit extends readonly [path: string, ...rest: unknown[]]>(
+  context: BrowserContext,
+  { origin }: Market,
+  visits: readonly Visit[],
+  check: (watched: WebPage, visit: Visit) => Promise<void>,
+): Promise<void> {
+  const left = [...visits];
+  const visitInTab = async () => {
+    const watched = await openWebPage(context, origin);
+    for (let visit = left.shift(); visit !== undefined; visit = left.shift()) {
+      watched.calls.length = 0;
+      await watched.page.goto(origin + visit[0]);
+      await check(watched, visit);
+    }
+    await watched.page.close();
+  };
+  await Promise.all(Array.from({ length: Math.min(TABS, visits.length) }, visitInTab));
+}

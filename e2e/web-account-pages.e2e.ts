@@ -5,7 +5,7 @@ import { type Client, type Market, openMarket } from "@stoa/service/test/market.
 import { createOAuthClient, requestTokens } from "@stoa/service/test/oauth.ts";
 import type { Browser } from "playwright-core";
 import { looks, openBrowser, sees } from "./browser.ts";
-import { HOSTILE, openAt, openMember } from "./members.ts";
+import { HOSTILE, openMember, visitEach } from "./members.ts";
 import { buildWebClient, mustBeSound } from "./web.ts";
 
 let market: Market;
@@ -75,22 +75,15 @@ const EMPTY_PAGES: (typeof PAGES)[number][] = PAGES.filter(([path]) =>
     path,
   ),
 );
-const PARALLEL_PAGES = 4;
 
 for (const look of looks) {
   test(`the account's pages, ${look.width} pixels, ${look.scheme}: sound with and without content`, async () => {
     const { session, context } = await openMember(market, browser, { look, name: HOSTILE });
-    const mustAllBeSound = async (state: string, pages: readonly (readonly [string, string])[]) => {
-      for (let at = 0; at < pages.length; at += PARALLEL_PAGES)
-        await Promise.all(
-          pages.slice(at, at + PARALLEL_PAGES).map(async ([path, text]) => {
-            const watched = await openAt(context, market, path);
-            await sees(watched.page, text);
-            await mustBeSound(watched, `${state} ${path}`);
-            await watched.page.close();
-          }),
-        );
-    };
+    const mustAllBeSound = (state: string, pages: readonly (readonly [string, string])[]) =>
+      visitEach(context, market, pages, async (watched, [path, text]) => {
+        await sees(watched.page, text);
+        await mustBeSound(watched, `${state} ${path}`);
+      });
     await mustAllBeSound("empty", EMPTY_PAGES);
     await fill(session);
     await mustAllBeSound("full", [...PAGES, ...DIALOGS]);

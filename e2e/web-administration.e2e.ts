@@ -5,7 +5,7 @@ import { type Client, type Market, openMarket } from "@stoa/service/test/market.
 import { createOAuthClient } from "@stoa/service/test/oauth.ts";
 import type { Browser } from "playwright-core";
 import { click, type Look, looks, openBrowser, sees } from "./browser.ts";
-import { HOSTILE, openAt, openMember } from "./members.ts";
+import { HOSTILE, openAt, openMember, visitEach } from "./members.ts";
 import { buildWebClient, mustBeSound, type WebPage } from "./web.ts";
 
 let market: Market;
@@ -122,21 +122,15 @@ const pagesOf = ({ pending, update, reported, userId, orderId }: Shop): [string,
   ["/admin/oauth-clients", "Apps that ask people"],
   ["/admin/audit", "product.approved"],
 ];
-const PARALLEL_PAGES = 4;
 
 for (const look of looks) {
   test(`administration, ${look.width} pixels, ${look.scheme}: every page is sound`, async () => {
     const pages = pagesOf(await fill());
     const { context } = await openMember(market, browser, { look, session: await openAdmin() });
-    for (let at = 0; at < pages.length; at += PARALLEL_PAGES)
-      await Promise.all(
-        pages.slice(at, at + PARALLEL_PAGES).map(async ([path, text]) => {
-          const watched = await openAt(context, market, path);
-          await sees(watched.page, text).catch((error) => assert.fail(`${path}: ${error}`));
-          await mustBeSound(watched, path.replace(/_[0-9a-z]{26}/, ""));
-          await watched.page.close();
-        }),
-      );
+    await visitEach(context, market, pages, async (watched, [path, text]) => {
+      await sees(watched.page, text).catch((error) => assert.fail(`${path}: ${error}`));
+      await mustBeSound(watched, path.replace(/_[0-9a-z]{26}/, ""));
+    });
     await context.close();
   });
 }

@@ -4,6 +4,7 @@ import { buyProduct, createProduct } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser } from "playwright-core";
 import { looks, openBrowser, openContext, sees } from "./browser.ts";
+import { visitEach } from "./members.ts";
 import { buildWebClient, mustBeSound, openWebPage, signIn } from "./web.ts";
 
 /** What a seller may write to harm readers, or by accident. */
@@ -135,7 +136,7 @@ suite("the HTML of public pages, without scripts", () => {
 for (const { scheme, width } of looks) {
   test(`the market's pages, ${width} pixels, ${scheme}: sound, and the first view sends no request`, async () => {
     const context = await openContext(browser, { scheme, width });
-    for (const [path, text] of [
+    const pages = [
       ["/", "Trending this week"],
       ["/search?q=letter", "26 results"],
       ["/search?view=list&q=letter", "26 results"],
@@ -143,14 +144,12 @@ for (const { scheme, width } of looks) {
       [`/p/poet-${poet}`, "It never changed a number."],
       [`/p/${hostile}`, "A heading"],
       ["/u/quiet-editor", "Twenty years"],
-    ] as const) {
-      const watched = await openWebPage(context, market.origin);
-      await watched.page.goto(market.origin + path);
+    ] as const;
+    await visitEach(context, market, pages, async (watched, [path, text]) => {
       await sees(watched.page, text);
       await mustBeSound(watched, path);
       assert.deepEqual(watched.calls, [], path);
-      await watched.page.close();
-    }
+    });
     await context.close();
   });
 }

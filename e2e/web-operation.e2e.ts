@@ -12,7 +12,7 @@ import { buyProduct, createProduct } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser, BrowserContext } from "playwright-core";
 import { looks, openBrowser, openContext, sees } from "./browser.ts";
-import { HOSTILE, openAt, openMember } from "./members.ts";
+import { HOSTILE, openAt, openMember, visitEach } from "./members.ts";
 import { buildWebClient, mustBeSound } from "./web.ts";
 
 let market: Market;
@@ -79,15 +79,11 @@ for (const look of looks)
     market.clock.forward(1_000);
     await session.post("/v1/admin/ledger-verifications");
     await market.service.ctx.operatorTasks.waitUntilIdle();
-    await Promise.all(
-      PAGES.map(async ([path, text]) => {
-        const watched = await openAt(context, market, path);
-        await sees(watched.page, text);
-        assert.doesNotMatch(await watched.page.content(), /METRICSTOKEN/);
-        await mustBeSound(watched, `operation ${path}`);
-        await watched.page.close();
-      }),
-    );
+    await visitEach(context, market, PAGES, async (watched, [path, text]) => {
+      await sees(watched.page, text);
+      assert.doesNotMatch(await watched.page.content(), /METRICSTOKEN/);
+      await mustBeSound(watched, `operation ${path}`);
+    });
     await context.close();
   });
 

@@ -5,11 +5,10 @@ import { type Client, type Market, openMarket } from "@stoa/service/test/market.
 import { run, runToCompletion } from "@stoa/service/test/runs.ts";
 import type { Browser } from "playwright-core";
 import { click, looks, openBrowser, sees } from "./browser.ts";
-import { HOSTILE, openAt, openMember } from "./members.ts";
+import { HOSTILE, openAt, openMember, visitEach } from "./members.ts";
 import { buildWebClient, mustBeSound } from "./web.ts";
 
 const DAY_MS = 86_400_000;
-const PARALLEL_PAGES = 3;
 
 let market: Market;
 let browser: Browser;
@@ -89,30 +88,24 @@ for (const look of looks) {
   test(`the studio, ${look.width} pixels, ${look.scheme}: each page is sound`, async () => {
     const shop = await openShop();
     const { context } = await openMember(market, browser, { look, session: await signIn(shop.seller) });
-    const pages = pagesOf(shop);
-    for (let at = 0; at < pages.length; at += PARALLEL_PAGES)
-      await Promise.all(
-        pages.slice(at, at + PARALLEL_PAGES).map(async ([path, text]) => {
-          const watched = await openAt(context, market, path);
-          await watched.page.getByText(text).first().waitFor({ state: "attached" });
-          if (COMPLETE.test(path)) assert.deepEqual(watched.calls, [], path);
-          const name = path.replace(/(ord|refund|payout|rfn|po)_\w+/, "id");
-          await mustBeSound(watched, `studio ${name}`);
-          await watched.page.close();
-        }),
-      );
+    await visitEach(context, market, pagesOf(shop), async (watched, [path, text]) => {
+      await watched.page.getByText(text).first().waitFor({ state: "attached" });
+      if (COMPLETE.test(path)) assert.deepEqual(watched.calls, [], path);
+      const name = path.replace(/(ord|refund|payout|rfn|po)_\w+/, "id");
+      await mustBeSound(watched, `studio ${name}`);
+    });
     await context.close();
   });
 }
 
 test("an account without a product: pages say what makes a seller", async () => {
   const { context } = await openMember(market, browser);
-  for (const path of ["/studio", "/studio/sales", "/studio/payouts", "/studio/products"]) {
-    const watched = await openAt(context, market, path);
+  const pages = ["/studio", "/studio/sales", "/studio/payouts", "/studio/products"];
+  const visits = pages.map((path) => [path] as const);
+  await visitEach(context, market, visits, async (watched, [path]) => {
     await sees(watched.page, path === "/studio" ? "First steps" : /You do not sell|No products yet/);
     await mustBeSound(watched, `no seller ${path}`);
-    await watched.page.close();
-  }
+  });
   await context.close();
 });
 

@@ -9,6 +9,7 @@ import { MINUTE_MS, webhookHelpers } from "@stoa/service/test/webhooks.ts";
 import { diagnoseSignature } from "@stoa/web/diagnose-signature";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { click, looks, openBrowser, openContext, sees } from "./browser.ts";
+import { visitEach } from "./members.ts";
 import { buildWebClient, mustBeSound, openWebPage, signIn, type WebPage } from "./web.ts";
 
 const DAY_MS = 86_400_000;
@@ -366,7 +367,7 @@ for (const { scheme, width } of looks) {
     const path = `/settings/webhooks/${endpoint.id}`;
     const context = await openContext(browser, { scheme, width });
     await signIn(context, market.origin, await market.createSession(owner.userId));
-    for (const [address, text] of [
+    const pages = [
       ["/settings/webhooks", "Failing"],
       ["/settings/webhooks/new", "Sample payload of"],
       [path, "No success since"],
@@ -374,14 +375,12 @@ for (const { scheme, width } of looks) {
       [`${path}/edit`, "Edit webhook"],
       ["/settings/webhooks/debugger", "What it finds"],
       ["/settings/logs", "PRODUCT_NOT_FOUND"],
-    ] as const) {
-      const watched = await openWebPage(context, market.origin);
-      await watched.page.goto(market.origin + address);
+    ] as const;
+    await visitEach(context, market, pages, async (watched, [address, text]) => {
       await sees(watched.page, text);
       await mustBeSound(watched, address.replace(endpoint.id, "id").replace(id, "id"));
       assert.equal(await watched.page.evaluate(WIDE_LISTS), 0, `${address}: a list is wider than its column`);
-      await watched.page.close();
-    }
+    });
     const watched = await openWebPage(context, market.origin);
     await watched.page.goto(`${market.origin}/settings/events`);
     await click(watched.page, "Pause");
