@@ -2,11 +2,9 @@ import "@xyflow/react/dist/base.css";
 import "../running/workflow-graph.css";
 import "./canvas.css";
 import {
-  applyNodeChanges,
   Background,
   type Connection,
   MiniMap,
-  type NodeChange,
   ReactFlow,
   ReactFlowProvider,
   useReactFlow,
@@ -14,6 +12,7 @@ import {
 import { type DragEvent, type KeyboardEvent, useCallback, useEffect, useRef, useState } from "react";
 import { NODE } from "../../lib/graph-layout.ts";
 import { useKeys } from "../../lib/use-keys.ts";
+import { useStableHandler } from "../../lib/use-stable-handler.ts";
 import { AddStepDialog } from "./add-step-dialog.tsx";
 import { StepEdge, type StepEdgeType } from "./canvas-edge.tsx";
 import { findNeighbor, isArrow, useEdges, useNodes } from "./canvas-graph.ts";
@@ -24,6 +23,8 @@ import { DRAGGED_TYPE } from "./step-types.tsx";
 
 const NODE_TYPES = { step: StepNode };
 const EDGE_TYPES = { step: StepEdge };
+
+const EDGE_OPTIONS = { interactionWidth: 16 };
 
 const FIT = { padding: 0.16, maxZoom: 1 };
 const GRID = 20;
@@ -47,15 +48,10 @@ function CanvasArea() {
   const [selectedEdge, setSelectedEdge] = useState<string | null>(null);
   const [dialog, setDialog] = useState<{ between?: [string, string] } | null>(null);
   const insert = useCallback((from: string, to: string) => setDialog({ between: [from, to] }), []);
-  const { nodes: derived, layout } = useNodes(editor, { width, connecting, startConnecting });
+  const { nodes, layout } = useNodes(editor, { width, connecting, startConnecting });
   const edges = useEdges(editor, selectedEdge, insert);
-  const [nodes, setNodes] = useState(derived);
-  useEffect(() => setNodes(derived), [derived]);
-  const onNodesChange = useCallback((changes: NodeChange<StepNodeType>[]) => {
-    // What is selected stands in the address; sizes are fixed.
-    const moves = changes.filter(({ type }) => type === "position");
-    if (moves.length > 0) setNodes((old) => applyNodeChanges(moves, old));
-  }, []);
+  // The library holds the nodes: a step that is dragged then renders itself and its lines, not the canvas.
+  useEffect(() => flow.setNodes(nodes), [flow, nodes]);
   const focusStep = (id: string) => {
     select(id);
     area.current
@@ -63,8 +59,9 @@ function CanvasArea() {
       ?.focus({ preventScroll: true });
     bringIntoView(flow, area.current, id);
   };
-  const connect = ({ source, target }: Pick<Connection, "source" | "target">) =>
-    execute({ kind: "connect", from: source, to: target });
+  const connect = useStableHandler(({ source, target }: Pick<Connection, "source" | "target">) =>
+    execute({ kind: "connect", from: source, to: target }),
+  );
   const tidyUp = () => {
     execute({ kind: "tidy-up" });
     requestAnimationFrame(() => void flow.fitView(FIT));
@@ -88,7 +85,7 @@ function CanvasArea() {
     if (id === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     if (isArrow(event.key)) {
       event.preventDefault();
-      const next = findNeighbor(nodes, id, event.key);
+      const next = findNeighbor(flow.getNodes(), id, event.key);
       if (next !== null) focusStep(next);
     }
     if (event.key !== "Enter" && event.key !== " ") return;
@@ -104,6 +101,21 @@ function CanvasArea() {
     Delete: remove,
     Backspace: remove,
   });
+  const onNodeDragStop = useStableHandler((_event: unknown, _node: StepNodeType, moved: StepNodeType[]) =>
+    execute({
+      kind: "move-steps",
+      positions: Object.fromEntries(moved.map(({ id, position }) => [id, position])),
+    }),
+  );
+  const onNodeClick = useStableHandler((_event: unknown, { id }: StepNodeType) => {
+    setSelectedEdge(null);
+    if (connecting !== null) connect({ source: connecting, target: id });
+    // The press of the button has selected what it focused.
+    else if (id !== selection) select(id);
+    startConnecting(null);
+  });
+  const onEdgeClick = useStableHandler((_event: unknown, { id }: StepEdgeType) => setSelectedEdge(id));
+  const onPaneClick = useStableHandler(() => setSelectedEdge(null));
   const onDrop = (event: DragEvent) => {
     const type = event.dataTransfer.getData(DRAGGED_TYPE);
     if (type === "") return;
@@ -132,25 +144,14 @@ function CanvasArea() {
         </p>
       )}
       <ReactFlow<StepNodeType, StepEdgeType>
-        nodes={nodes}
+        defaultNodes={nodes}
         edges={edges}
         nodeTypes={NODE_TYPES}
         edgeTypes={EDGE_TYPES}
-        onNodesChange={onNodesChange}
-        onNodeDragStop={(_event, _node, moved) =>
-          execute({
-            kind: "move-steps",
-            positions: Object.fromEntries(moved.map(({ id, position }) => [id, position])),
-          })
-        }
-        onNodeClick={(_event, { id }) => {
-          setSelectedEdge(null);
-          if (connecting === null) return select(id);
-          connect({ source: connecting, target: id });
-          startConnecting(null);
-        }}
-        onEdgeClick={(_event, { id }) => setSelectedEdge(id)}
-        onPaneClick={() => setSelectedEdge(null)}
+        onNodeDragStop={onNodeDragStop}
+        onNodeClick={onNodeClick}
+        onEdgeClick={onEdgeClick}
+        onPaneClick={onPaneClick}
         onConnect={connect}
         nodesFocusable={false}
         edgesFocusable={false}
@@ -164,7 +165,7 @@ function CanvasArea() {
         maxZoom={2}
         fitView
         fitViewOptions={FIT}
-        defaultEdgeOptions={{ interactionWidth: 16 }}
+        defaultEdgeOptions={EDGE_OPTIONS}
       >
         <Background gap={GRID} size={1.5} />
         {steps.length > 1 && (
@@ -173,7 +174,7 @@ function CanvasArea() {
             position="bottom-left"
             pannable
             nodeBorderRadius={12}
-            nodeClassName={({ data }) => classOf(data as StepNodeType["data"])}
+            nodeClassName={minimapClass}
           />
         )}
       </ReactFlow>
@@ -193,7 +194,7 @@ function CanvasArea() {
   );
 }
 
-const classOf = ({ problem, isSelected, look }: StepNodeType["data"]): string =>
+const minimapClass = ({ data: { problem, isSelected, look } }: StepNodeType): string =>
   problem ? "bad" : isSelected ? "on" : look;
 
 /** Only if it is not seen whole: a canvas that moves with each key makes people lose their place. */
