@@ -21,6 +21,7 @@ import { measureStart } from "./scenarios/start.ts";
 import { measureStreams } from "./scenarios/streams.ts";
 import { measureWebhookLists } from "./scenarios/webhook-lists.ts";
 import { measureWebhooks } from "./scenarios/webhooks.ts";
+import { measureWorkflowEditor } from "./scenarios/workflow-editor.ts";
 import { measureWorkflows } from "./scenarios/workflows.ts";
 
 const scenarios: Record<string, (options: Options) => Promise<Report>> = {
@@ -41,6 +42,7 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   "webhook-lists": measureWebhookLists,
   pages: measurePages,
   clicks: measureClicks,
+  "workflow-editor": measureWorkflowEditor,
   "sdk-types": measureSdkTypes,
   "command-line": measureCommandLine,
 };
