@@ -3,7 +3,7 @@ import { after, before, test } from "node:test";
 import { buyProduct, createDraft, createProduct, haiku } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { run, runToCompletion } from "@stoa/service/test/runs.ts";
-import type { Browser } from "playwright-core";
+import type { Browser, Route } from "playwright-core";
 import { click, looks, openBrowser, sees } from "./browser.ts";
 import { HOSTILE, openAt, openMember, visitEach } from "./members.ts";
 import { buildWebClient, mustBeSound } from "./web.ts";
@@ -123,7 +123,17 @@ test("products: a file with three faults is refused by line, then imported; bulk
   });
   const chooser = page.locator('dialog input[type="file"]');
   const wrong = [...lines.map((line) => JSON.stringify(line)), '{"title": "No price"}'];
+  // A file that is chosen while another one is checked takes its place.
+  const held = Promise.withResolvers<void>();
+  const hold = async (route: Route) => {
+    await held.promise;
+    await route.continue();
+  };
+  await page.route("**/import?dryRun=true", hold, { times: 1 });
+  await chooser.setInputFiles(file("replaced.jsonl", [JSON.stringify({ ...haiku, title: "Replaced" })]));
+  await sees(page, "Checking the file…");
   await chooser.setInputFiles(file("wrong.jsonl", wrong));
+  held.resolve();
   const table = page.getByRole("dialog").getByRole("table");
   await table.getByText("positive").waitFor();
   const places = await table.locator("tbody tr td:first-child").allTextContents();

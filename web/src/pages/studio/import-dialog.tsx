@@ -1,6 +1,6 @@
 import type { ImportResult, RawContent } from "@stoa/sdk";
-import { useQueryClient } from "@tanstack/react-query";
-import { type DragEvent, useEffect, useRef, useState } from "react";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { type DragEvent, useEffect, useState } from "react";
 import { stoa } from "../../api.ts";
 import { Dialog, DialogButtons } from "../../components/dialog.tsx";
 import { CheckIcon, UploadIcon } from "../../components/icons.tsx";
@@ -22,13 +22,13 @@ export default function ImportDialog({ file: dropped, onClose }: ImportDialogPro
   const [file, setFile] = useState(dropped);
   const [publish, setPublish] = useState(false);
   const client = useQueryClient();
+  // No action: a file that is chosen while another one is checked takes its place.
   const {
-    start: check,
+    mutate: check,
     reset,
     ...checked
-  } = useAction({
-    run: async (chosen: { file: File; at: number }) =>
-      await stoa.products.import(await contentOf(chosen.file), { dryRun: true }),
+  } = useMutation({
+    mutationFn: async (chosen: File) => await stoa.products.import(await contentOf(chosen), { dryRun: true }),
   });
   const write = useAction({
     run: async (input: { file: File; publish: boolean }, idempotencyKey) =>
@@ -40,12 +40,12 @@ export default function ImportDialog({ file: dropped, onClose }: ImportDialogPro
       );
     },
   });
-  const checkOnce = useRef(check);
   useEffect(() => {
-    if (file) checkOnce.current({ file, at: Date.now() });
-  }, [file]);
+    if (file) check(file);
+  }, [file, check]);
   const choose = (chosen: File | undefined) => {
-    if (!chosen) return;
+    // What is being written cannot be replaced.
+    if (!chosen || write.isPending) return;
     reset();
     write.reset();
     setFile(chosen);
@@ -59,6 +59,7 @@ export default function ImportDialog({ file: dropped, onClose }: ImportDialogPro
       <div className="stack">
         <DropZone file={file} onFile={choose} />
         {checked.isPending && <p className="soft">Checking the file…</p>}
+        {write.isPending && <p className="soft">Importing the file…</p>}
         {error && faults === null && <ErrorStrip error={error} />}
         {faults && <FaultTable faults={faults.faults} total={faults.total} />}
         {isRight && !write.data && <Plan result={checked.data} publish={publish} onPublish={setPublish} />}
