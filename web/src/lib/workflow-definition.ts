@@ -15,6 +15,8 @@ interface Work {
   onError?: "fail" | "continue";
   provider?: string;
   model?: string;
+  messages?: { content?: string }[];
+  options?: { maxTokens?: number };
   items?: string;
   do?: Work;
   maxConcurrency?: number;

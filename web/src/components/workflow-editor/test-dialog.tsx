@@ -12,11 +12,12 @@ import { ancestorsOf, isObject } from "../../lib/workflow-document.ts";
 import { workflowRunsQuery } from "../../queries/workflow-editor.ts";
 import { Dialog, DialogButtons } from "../dialog.tsx";
 import { ErrorSummary, fieldErrors } from "../field.tsx";
-import { defaultKey, useKeyChoices } from "../running/run-target.ts";
+import { defaultKey, type KeyChoice, useKeyChoices } from "../running/run-target.ts";
 import { fieldsOf, readInput, SchemaFields, type SchemaValues, toTyped } from "../running/schema-fields.tsx";
 import { KeyField } from "../running/target-fields.tsx";
 import { ShowAsCode } from "../show-as-code.tsx";
 import { useEditor } from "./editor-context.ts";
+import { TestCost } from "./test-cost.tsx";
 
 interface TestDialogProps {
   /** Only this step, with the outputs of the ones before as they are shown here. */
@@ -75,6 +76,7 @@ export default function TestDialog({ stepId, onClose }: TestDialogProps) {
         {fields.length === 0 && <p className="soft sm">This workflow asks for nothing.</p>}
         {stepId !== undefined && <PinnedOutputs {...pins} />}
         {keys.fields}
+        <TestCost steps={keys.steps} sandboxed={keys.sandboxed} />
         <p className="sm soft">
           {stepId === undefined
             ? "Each step runs once, at your providers' prices. Nothing is saved or published."
@@ -191,6 +193,9 @@ function PinnedOutputs({ texts, error, change }: Pins) {
   );
 }
 
+const isSandboxKey = (keys: KeyChoice[], id: string): boolean =>
+  keys.find((key) => key.id === id)?.provider === "sandbox";
+
 /** A key for each provider that is called. */
 function useTestKeys(stepId: string | undefined, pinned: Record<string, unknown>) {
   const { document, steps } = useEditor();
@@ -225,5 +230,8 @@ function useTestKeys(stepId: string | undefined, pinned: Record<string, unknown>
         onChange={(id) => pick((old) => ({ ...old, [provider]: id }))}
       />
     ));
-  return { chosen, fields };
+  const sandboxed = new Set(
+    Object.entries(chosen).flatMap(([provider, id]) => (isSandboxKey(all, id) ? [provider] : [])),
+  );
+  return { chosen, fields, sandboxed, steps: running?.steps ?? [] };
 }
