@@ -1,3 +1,4 @@
+import type { FitViewOptions } from "@xyflow/react";
 import { useMemo, useRef } from "react";
 import { formatDuration } from "../../lib/duration.ts";
 import { formatCost } from "../../lib/format.ts";
@@ -97,6 +98,19 @@ export function useEdges(
     );
   }, [steps, run, selected, insert]);
 }
+
+const PADDING = 0.16;
+/** With the minimap below a graph to the right, or left of one that goes down. */
+const PADDINGS = {
+  right: { x: PADDING, top: PADDING, bottom: "128px" },
+  down: { right: PADDING, y: PADDING, left: "200px" },
+} as const;
+
+/** Shows the whole graph, and none of it under the minimap; null: there is no minimap. */
+export const fitBeside = (direction: "right" | "down" | null): FitViewOptions => ({
+  maxZoom: 1,
+  padding: direction === null ? PADDING : PADDINGS[direction],
+});
 
 type Direction = "ArrowLeft" | "ArrowRight" | "ArrowUp" | "ArrowDown";
 

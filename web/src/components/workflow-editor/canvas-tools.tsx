@@ -1,4 +1,4 @@
-import { useReactFlow, useStore } from "@xyflow/react";
+import { type FitViewOptions, useReactFlow, useStore } from "@xyflow/react";
 import { useId, useState } from "react";
 import { formatCost, formatCount, formatTime } from "../../lib/format.ts";
 import { ColumnsIcon, PlusIcon, SearchIcon } from "../icons.tsx";
@@ -70,9 +70,12 @@ function FindStep({ onFind }: { onFind: (id: string) => void }) {
   );
 }
 
-const FIT = { padding: 0.16, maxZoom: 1 };
+interface ZoomToolsProps {
+  direction: "right" | "down";
+  fit: FitViewOptions;
+}
 
-export function ZoomTools({ direction }: { direction: "right" | "down" }) {
+export function ZoomTools({ direction, fit }: ZoomToolsProps) {
   const flow = useReactFlow();
   const zoom = useStore(({ transform }) => Math.round(transform[2] * 100));
   return (
@@ -91,7 +94,7 @@ export function ZoomTools({ direction }: { direction: "right" | "down" }) {
       <button type="button" aria-label="Zoom in" onClick={() => void flow.zoomIn()}>
         <PlusIcon />
       </button>
-      <button type="button" onClick={() => void flow.fitView(FIT)}>
+      <button type="button" onClick={() => void flow.fitView(fit)}>
         Fit
       </button>
     </div>

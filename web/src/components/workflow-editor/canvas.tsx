@@ -9,13 +9,13 @@ import {
   ReactFlowProvider,
   useReactFlow,
 } from "@xyflow/react";
-import { type DragEvent, type KeyboardEvent, useCallback, useEffect, useRef, useState } from "react";
+import { type DragEvent, type KeyboardEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { NODE } from "../../lib/graph-layout.ts";
 import { useKeys } from "../../lib/use-keys.ts";
 import { useStableHandler } from "../../lib/use-stable-handler.ts";
 import { AddStepDialog } from "./add-step-dialog.tsx";
 import { StepEdge, type StepEdgeType } from "./canvas-edge.tsx";
-import { findNeighbor, isArrow, useEdges, useNodes } from "./canvas-graph.ts";
+import { findNeighbor, fitBeside, isArrow, useEdges, useNodes } from "./canvas-graph.ts";
 import { StepNode, type StepNodeType } from "./canvas-node.tsx";
 import { CanvasTools, ZoomTools } from "./canvas-tools.tsx";
 import { useEditor } from "./editor-context.ts";
@@ -26,8 +26,9 @@ const EDGE_TYPES = { step: StepEdge };
 
 const EDGE_OPTIONS = { interactionWidth: 16 };
 
-const FIT = { padding: 0.16, maxZoom: 1 };
 const GRID = 20;
+/** In a narrower canvas it would cover the steps, or make them too small. */
+const MIN_MINIMAP_WIDTH = 560;
 
 /** The steps as a graph that can be changed. */
 export default function Canvas() {
@@ -50,6 +51,8 @@ function CanvasArea() {
   const insert = useCallback((from: string, to: string) => setDialog({ between: [from, to] }), []);
   const { nodes, layout } = useNodes(editor, { width, connecting, startConnecting });
   const edges = useEdges(editor, selectedEdge, insert);
+  const hasMinimap = steps.length > 1 && width >= MIN_MINIMAP_WIDTH;
+  const fit = useMemo(() => fitBeside(hasMinimap ? layout.direction : null), [hasMinimap, layout.direction]);
   // The library holds the nodes: a step that is dragged then renders itself and its lines, not the canvas.
   useEffect(() => flow.setNodes(nodes), [flow, nodes]);
   const focusStep = (id: string) => {
@@ -64,7 +67,7 @@ function CanvasArea() {
   );
   const tidyUp = () => {
     execute({ kind: "tidy-up" });
-    requestAnimationFrame(() => void flow.fitView(FIT));
+    requestAnimationFrame(() => void flow.fitView(fit));
   };
   const remove = () => {
     const [from, to] = selectedEdge?.split(">") ?? [];
@@ -164,11 +167,11 @@ function CanvasArea() {
         minZoom={0.2}
         maxZoom={2}
         fitView
-        fitViewOptions={FIT}
+        fitViewOptions={fit}
         defaultEdgeOptions={EDGE_OPTIONS}
       >
         <Background gap={GRID} size={1.5} />
-        {steps.length > 1 && (
+        {hasMinimap && (
           <MiniMap
             ariaLabel="Minimap"
             position="bottom-left"
@@ -178,7 +181,7 @@ function CanvasArea() {
           />
         )}
       </ReactFlow>
-      <ZoomTools direction={layout.direction} />
+      <ZoomTools direction={layout.direction} fit={fit} />
       {dialog && (
         <AddStepDialog
           {...(dialog.between && { between: dialog.between })}
