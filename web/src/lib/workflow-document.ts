@@ -93,10 +93,10 @@ export const valueAt = (value: unknown, path: FieldPath): unknown =>
   );
 
 /** A name that no step has: `prompt`, `prompt2`. */
-export function freeId(steps: readonly EditedStep[], wish: string): string {
+export function freeId(steps: readonly EditedStep[], base: string): string {
   const taken = new Set(steps.map(({ id }) => id));
   for (let count = 1; ; count++) {
-    const id = count === 1 ? wish : `${wish}${count}`;
+    const id = count === 1 ? base : `${base}${count}`;
     if (!taken.has(id)) return id;
   }
 }

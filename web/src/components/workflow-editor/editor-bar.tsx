@@ -148,7 +148,7 @@ function SaveLabel({ editor: { saver, product, problems } }: { editor: OpenEdito
     saved: () => (state.kind === "saved" && state.at !== null ? `Saved ${clock(state.at)}` : "Saved"),
     waiting: () => "Saves in a moment",
     saving: () => "Saving",
-    kept: () =>
+    local: () =>
       savesItself(product) && problems.length > 0
         ? "Kept in this browser until the problems are solved"
         : "Kept in this browser until you publish",

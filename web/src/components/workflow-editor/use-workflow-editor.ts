@@ -19,7 +19,7 @@ import {
 import { toProblem, type WorkflowProblem } from "../../lib/workflow-problems.ts";
 import { checkQuery, editedProductQuery } from "../../queries/workflow-editor.ts";
 import type { EditedValue, Selection, WorkflowEditor } from "./editor-context.ts";
-import { findCopy, readPositions, removeCopy, writePositions } from "./kept-copies.ts";
+import { findCopy, readPositions, removeCopy, writePositions } from "./local-copies.ts";
 import { useShownRun } from "./use-shown-run.ts";
 import { WorkflowSaver } from "./workflow-saver.ts";
 
@@ -123,18 +123,18 @@ function useDocument(product: ProductDetail, etag: string) {
   return { saver, history, change };
 }
 
-/** With what a tab has kept, on top of what is saved. */
+/** With the unsaved copy of a tab, on top of what is saved. */
 function open(product: ProductDetail, etag: string) {
   const saved = { text: product.content ?? "", etag };
-  const kept = findCopy(product.id, saved.text);
-  const first = { text: kept?.copy.text ?? saved.text, positions: readPositions(product.id) };
-  const isStale = kept !== null && kept.copy.base !== saved.text;
-  const base = isStale ? { text: kept.copy.base, etag: "" } : saved;
+  const found = findCopy(product.id, saved.text);
+  const first = { text: found?.copy.text ?? saved.text, positions: readPositions(product.id) };
+  const isStale = found !== null && found.copy.base !== saved.text;
+  const base = isStale ? { text: found.copy.base, etag: "" } : saved;
   const saver = new WorkflowSaver(product, base, first.text);
-  if (kept) removeCopy(kept.key);
-  saver.keep();
+  if (found) removeCopy(found.key);
+  saver.storeCopy();
   if (isStale) saver.showConflict(saved);
-  else if (kept) saver.acknowledge(saved);
+  else if (found) saver.acknowledge(saved);
   return { saver, first };
 }
 

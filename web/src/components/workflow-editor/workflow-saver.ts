@@ -1,7 +1,7 @@
 import type { ProductDetail, UpdateProduct } from "@stoa/sdk";
 import { noticeEndOfSession, stoa } from "../../api.ts";
 import { statusOf } from "../../lib/errors.ts";
-import { ownCopyKey, removeCopy, writeCopy } from "./kept-copies.ts";
+import { ownCopyKey, removeCopy, writeCopy } from "./local-copies.ts";
 
 export interface Saved {
   text: string;
@@ -12,7 +12,7 @@ export type SaveState =
   | { kind: "saved"; at: number | null }
   | { kind: "waiting" | "saving" }
   /** In this browser only: it has problems, or it would change what is on sale. */
-  | { kind: "kept" }
+  | { kind: "local" }
   | { kind: "failed"; error: unknown }
   | { kind: "conflict"; theirs: Saved };
 
@@ -46,7 +46,7 @@ export class WorkflowSaver {
     this.#copyKey = ownCopyKey(product.id);
     this.#base = base;
     this.#text = text;
-    this.#state = text === base.text ? { kind: "saved", at: null } : { kind: "kept" };
+    this.#state = text === base.text ? { kind: "saved", at: null } : { kind: "local" };
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -64,14 +64,14 @@ export class WorkflowSaver {
     return this.#text !== this.#base.text;
   }
 
-  /** The text as it is now. It is kept in this browser at once, and saved soon where that is possible. */
+  /** The text as it is now. This browser stores it at once, and the service soon where that is possible. */
   edit(text: string): void {
     if (text === this.#text) return;
     this.#text = text;
-    this.keep();
+    this.storeCopy();
     if (this.#state.kind === "conflict") return;
     if (!this.isChanged) this.#show({ kind: "saved", at: Date.now() });
-    else this.#show({ kind: this.#isAutomatic ? "waiting" : "kept" });
+    else this.#show({ kind: this.#isAutomatic ? "waiting" : "local" });
     this.#saveIn(SAVE_AFTER_MS);
   }
 
@@ -79,7 +79,7 @@ export class WorkflowSaver {
   setChecked(text: string, isValid: boolean): void {
     this.#checked = { text, isValid };
     if (text !== this.#text || !this.isChanged || this.#state.kind === "conflict") return;
-    if (!isValid && this.#isAutomatic) this.#show({ kind: "kept" });
+    if (!isValid && this.#isAutomatic) this.#show({ kind: "local" });
     this.#saveIn(this.#isUrgent ? 0 : SAVE_AFTER_MS);
   }
 
@@ -88,7 +88,7 @@ export class WorkflowSaver {
   }
 
   /** In this browser, until it is saved. */
-  keep(): void {
+  storeCopy(): void {
     if (this.isChanged) writeCopy(this.#copyKey, { text: this.#text, base: this.#base.text, at: Date.now() });
     else removeCopy(this.#copyKey);
   }
@@ -134,7 +134,7 @@ export class WorkflowSaver {
       noticeEndOfSession(error);
       if (this.#state.kind === "conflict") return;
       const isRefused = statusOf(error) === 400 || statusOf(error) === 422;
-      this.#show(isRefused ? { kind: "kept" } : { kind: "failed", error });
+      this.#show(isRefused ? { kind: "local" } : { kind: "failed", error });
       if (!isRefused) this.#saveIn(RETRY_AFTER_MS);
     }
   }
@@ -148,7 +148,7 @@ export class WorkflowSaver {
   async #send(change: UpdateProduct & { content: string }): Promise<ProductDetail> {
     const { data, headers } = await this.#sendUnlessConflict(change);
     this.#base = { text: change.content, etag: headers.get("etag") ?? "" };
-    this.keep();
+    this.storeCopy();
     this.#show(this.isChanged ? { kind: "waiting" } : { kind: "saved", at: Date.now() });
     this.#saveIn(SAVE_AFTER_MS);
     return data;
@@ -182,9 +182,9 @@ export class WorkflowSaver {
   /** After a choice: what the other tab saved has been seen. */
   acknowledge(theirs: Saved): void {
     this.#base = theirs;
-    this.keep();
+    this.storeCopy();
     this.#show(
-      this.isChanged ? { kind: this.#isAutomatic ? "waiting" : "kept" } : { kind: "saved", at: Date.now() },
+      this.isChanged ? { kind: this.#isAutomatic ? "waiting" : "local" } : { kind: "saved", at: Date.now() },
     );
     this.#saveIn(0);
   }

@@ -2,7 +2,7 @@ import type { Position } from "../../lib/workflow-document.ts";
 import { storageKey } from "../../session.ts";
 
 /** What a tab has not saved. Each tab has its own copy, so that no tab overwrites that of another. */
-export interface KeptCopy {
+export interface LocalCopy {
   text: string;
   /** The saved text that it began with. */
   base: string;
@@ -27,7 +27,7 @@ function tabId(): string {
 
 export const ownCopyKey = (productId: string): string => prefixOf(productId) + tabId();
 
-export function writeCopy(key: string, copy: KeptCopy): boolean {
+export function writeCopy(key: string, copy: LocalCopy): boolean {
   try {
     localStorage.setItem(key, JSON.stringify(copy));
     return true;
@@ -45,13 +45,13 @@ export function removeCopy(key: string): void {
 }
 
 /** That of this tab, else the newest of any tab; those that are saved or old are removed. */
-export function findCopy(productId: string, saved: string): { key: string; copy: KeptCopy } | null {
+export function findCopy(productId: string, saved: string): { key: string; copy: LocalCopy } | null {
   try {
     const prefix = prefixOf(productId);
     const found = Object.keys(localStorage)
       .filter((key) => key.startsWith(prefix))
-      .map((key) => ({ key, copy: JSON.parse(localStorage.getItem(key) ?? "null") as KeptCopy }));
-    const isOver = ({ text, at }: KeptCopy) => text === saved || Date.now() - at > MAX_AGE_MS;
+      .map((key) => ({ key, copy: JSON.parse(localStorage.getItem(key) ?? "null") as LocalCopy }));
+    const isOver = ({ text, at }: LocalCopy) => text === saved || Date.now() - at > MAX_AGE_MS;
     for (const { key, copy } of found) if (isOver(copy)) localStorage.removeItem(key);
     const open = found.filter(({ copy }) => !isOver(copy)).sort((a, b) => b.copy.at - a.copy.at);
     return open.find(({ key }) => key === ownCopyKey(productId)) ?? open[0] ?? null;
