@@ -1,5 +1,6 @@
 import { listTemplateVariables, parseTemplate } from "@stoa/contract/prompt-template";
 import type { Variable } from "@stoa/sdk";
+import { MOST_VARIABLES } from "./content-limits.ts";
 
 export interface Message {
   role: string;
@@ -44,6 +45,7 @@ export const hasDetails = (variable: Variable): boolean =>
 /**
  * The variables of a prompt in the order of the content, with what their author wrote about them. One that the content does not use
  * any more stays while it has details, because its name may only be half typed. `before`: those of the content before the change.
+ * Of too many, one more than the service takes: a form with thousands of fields would block the page.
  */
 export function reconcileVariables(
   content: string,
@@ -52,7 +54,8 @@ export function reconcileVariables(
   before: Variable[] = [],
 ): Variable[] {
   if (format === "messages" && readMessages(content) === null) return declared;
-  const used = deriveVariables(content, format).map((derived) => {
+  const derivedOnes = deriveVariables(content, format).slice(0, MOST_VARIABLES + 1);
+  const used = derivedOnes.map((derived) => {
     const known = declared.find(({ name }) => name === derived.name);
     const old = before.find(({ name }) => name === derived.name);
     return known ? withDefault(known, derived, old) : derived;

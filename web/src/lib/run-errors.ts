@@ -25,6 +25,7 @@ type Wording = (facts: {
   key: string;
   wait: string;
   message: string;
+  reason: unknown;
 }) => Omit<RunProblem, "requestId">;
 
 const WORDINGS: Record<string, Wording> = {
@@ -68,11 +69,18 @@ const WORDINGS: Record<string, Wording> = {
     advice: "It may have billed this run, and bills another try too.",
     remedy: "retry",
   }),
-  PROVIDER_BAD_RESPONSE: ({ name }) => ({
-    fact: `The answer of ${name} was cut off.`,
-    advice: "It may have billed this run, and bills another try too.",
-    remedy: "retry",
-  }),
+  PROVIDER_BAD_RESPONSE: ({ name, reason }) =>
+    reason === "answer_too_long"
+      ? {
+          fact: `The answer of ${name} is longer than Stoa takes, and was cut off.`,
+          advice: "Set a lower limit for the answer. The provider bills what it wrote.",
+          remedy: "input",
+        }
+      : {
+          fact: `The answer of ${name} was cut off.`,
+          advice: "It may have billed this run, and bills another try too.",
+          remedy: "retry",
+        },
   CONTENT_FILTERED: ({ name }) => ({
     fact: `${name} filtered the content.`,
     advice: "Change your input, or choose another model.",
@@ -123,6 +131,7 @@ export function describeRunFailure(failure: RunFailure, { provider, last4 }: Run
     key: last4 ? `the key that ends in ${last4}` : "your key",
     wait: typeof details?.retryAfter === "number" ? `in ${formatWait(details.retryAfter)}` : "later",
     message,
+    reason: details?.["reason"],
   };
   const worded = WORDINGS[code]?.(facts) ?? { fact: message, advice: "", remedy: "none" as const };
   return { ...worded, requestId: null };

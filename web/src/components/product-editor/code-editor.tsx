@@ -11,9 +11,9 @@ import {
 import { INVISIBLE_IN_TEXT } from "@stoa/contract/invisible-characters";
 import { listTemplateTags } from "@stoa/contract/prompt-template";
 import type { Variable } from "@stoa/sdk";
-import CodeMirror, { type ReactCodeMirrorRef } from "@uiw/react-codemirror";
-import { useLayoutEffect, useMemo, useRef } from "react";
+import { useMemo, useRef } from "react";
 import { hasDetails } from "../../lib/prompt-variables.ts";
+import { TextEditor } from "../text-editor.tsx";
 
 export interface EditorHandle {
   /** Selects a part of the text and moves the focus there. */
@@ -41,33 +41,22 @@ const SETUP = {
   highlightSelectionMatches: false,
 };
 
-/** The text of the prompt: variables and hidden characters are marked, and the names of variables are offered. Undo is the editor's own. */
+/** The text of the prompt: variables and hidden characters are marked, and the names of variables are offered. */
 export default function CodeEditor({ value, format, variables, onChange, onReady }: CodeEditorProps) {
-  const editor = useRef<ReactCodeMirrorRef>(null);
-  const latest = useRef({ onChange, variables });
-  latest.current = { onChange, variables };
-  const extensions = useMemo(() => extensionsFor(() => latest.current.variables), []);
-  const change = useMemo(() => (text: string) => latest.current.onChange(text), []);
-  // What an undo or another tab changes: only the difference, so that the cursor stays.
-  useLayoutEffect(() => {
-    const view = editor.current?.view;
-    const present = view?.state.doc.toString();
-    if (view && present !== undefined && present !== value)
-      view.dispatch({ changes: differenceOf(present, value) });
-  }, [value]);
+  const latest = useRef(variables);
+  latest.current = variables;
+  const extensions = useMemo(() => extensionsFor(() => latest.current), []);
   return (
-    <CodeMirror
-      ref={editor}
+    <TextEditor
+      label="Prompt text"
       value={value}
-      onChange={change}
-      indentWithTab={false}
-      basicSetup={SETUP}
-      theme="none"
+      onChange={onChange}
       extensions={extensions}
+      setup={SETUP}
       placeholder={
         format === "text" ? "Write what the model should do. {{topic}} asks the buyer for a topic." : ""
       }
-      onCreateEditor={(view) =>
+      onReady={(view) =>
         onReady({
           show: ({ from, to }) => {
             const end = view.state.doc.length;
@@ -83,21 +72,8 @@ export default function CodeEditor({ value, format, variables, onChange, onReady
   );
 }
 
-function differenceOf(before: string, after: string) {
-  const most = Math.min(before.length, after.length);
-  let from = 0;
-  while (from < most && before[from] === after[from]) from++;
-  let same = 0;
-  while (same < most - from && before.at(-1 - same) === after.at(-1 - same)) same++;
-  return { from, to: before.length - same, insert: after.slice(from, after.length - same) };
-}
-
-const nonce = document.querySelector<HTMLScriptElement>("script[nonce]")?.nonce ?? "";
-
 const extensionsFor = (variables: () => Variable[]): Extension[] => [
-  EditorView.cspNonce.of(nonce),
-  EditorView.lineWrapping,
-  EditorView.contentAttributes.of({ "aria-label": "Prompt text", spellcheck: "true", dir: "auto" }),
+  EditorView.contentAttributes.of({ spellcheck: "true", dir: "auto" }),
   autocompletion({ override: [(context) => completeVariable(context, variables())], icons: false }),
   marksOf(variables),
 ];
@@ -156,9 +132,13 @@ const marksOf = (variables: () => Variable[]): Extension =>
     { decorations: (plugin) => plugin.decorations },
   );
 
+/** Browsers take seconds to type over a line with thousands of elements in it. */
+const MOST_MARKED_TAGS = 1_000;
+
 function findMarks(text: string, variables: Variable[]): DecorationSet {
+  const tags = listTemplateTags(text).slice(0, MOST_MARKED_TAGS);
   const marks = [
-    ...listTemplateTags(text).map(({ from, to, variable }) => {
+    ...tags.map(({ from, to, variable }) => {
       const declared = variables.find(({ name }) => name === variable.name);
       const isVague =
         variable.default === undefined && !(declared && (hasDetails(declared) || declared.default));

@@ -1,3 +1,4 @@
+import "./output-text.css";
 import { Markdown } from "../markdown.tsx";
 
 /** Formatting more would block the page for seconds. */
@@ -13,12 +14,18 @@ interface OutputTextProps {
 /** What a model wrote: its Markdown, without anything that could run or load, or its source. */
 export function OutputText({ text, isSource, most = MOST_FORMATTED }: OutputTextProps) {
   if (!isSource && text.length <= most) return <Markdown text={text} />;
+  const isLong = text.length > MOST_FORMATTED;
   return (
     <>
-      {!isSource && text.length > MOST_FORMATTED && (
-        <p className="sm soft">This output is long, so it is not formatted.</p>
+      {!isSource && isLong && <p className="sm soft">This output is long, so it is not formatted.</p>}
+      {isLong ? (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keyboard
+        <pre className="source-text is-long" tabIndex={0}>
+          {text}
+        </pre>
+      ) : (
+        <pre className="source-text">{text}</pre>
       )}
-      <pre className="source-text">{text}</pre>
     </>
   );
 }

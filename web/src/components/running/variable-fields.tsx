@@ -99,7 +99,8 @@ function VariableField({ variable, value, error, onChange }: VariableFieldProps)
         return isLine ? (
           <input {...shared} className="input" autoComplete="off" />
         ) : (
-          <textarea {...shared} className="input area" rows={4} />
+          // Megabytes would block the page. One more than the limit, so that a text that was cut is an error.
+          <textarea {...shared} className="input area" rows={4} maxLength={MOST_BYTES + 1} />
         );
       }}
     </Field>

@@ -4,14 +4,12 @@ import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { RangeSetBuilder, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, type DecorationSet, EditorView } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import CodeMirror, { type ReactCodeMirrorRef } from "@uiw/react-codemirror";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useRef } from "react";
 import { findPlace } from "../../lib/json-place.ts";
 import { indexOfStep, parseText, stepsOf } from "../../lib/workflow-document.ts";
 import type { WorkflowProblem } from "../../lib/workflow-problems.ts";
+import { TextEditor } from "../text-editor.tsx";
 import { useEditor } from "./editor-context.ts";
-
-const nonce = document.querySelector<HTMLScriptElement>("script[nonce]")?.nonce ?? "";
 
 const setProblems = StateEffect.define<readonly WorkflowProblem[]>();
 
@@ -48,14 +46,7 @@ const COLORS = HighlightStyle.define([
   { tag: [tags.number, tags.bool, tags.null], color: "light-dark(#8a4b00, #f0bd70)" },
 ]);
 
-const EXTENSIONS = [
-  json(),
-  syntaxHighlighting(COLORS),
-  problemMarks,
-  EditorView.lineWrapping,
-  EditorView.cspNonce.of(nonce),
-  EditorView.contentAttributes.of({ "aria-label": "Source" }),
-];
+const EXTENSIONS = [json(), syntaxHighlighting(COLORS), problemMarks];
 
 const SETUP = {
   // The editor's own history has the source and the canvas.
@@ -72,18 +63,12 @@ const SETUP = {
 /** The definition as text. What is typed changes the canvas as soon as it can be read. */
 export default function Source() {
   const { document: edited, problems, selection, execute, select } = useEditor();
-  const editor = useRef<ReactCodeMirrorRef>(null);
-  const { text } = edited;
-  // The component would hold back a text that comes while a person types, and undo is one.
-  const [first] = useState(text);
-  const current = useRef(text);
-  current.current = text;
-  useEffect(() => replaceText(editor.current?.view, text), [text]);
+  const editor = useRef<EditorView>(null);
   useEffect(() => {
-    editor.current?.view?.dispatch({ effects: setProblems.of(problems) });
+    editor.current?.dispatch({ effects: setProblems.of(problems) });
   }, [problems]);
   useEffect(() => {
-    const view = editor.current?.view;
+    const view = editor.current;
     const shown = parseText(view?.state.doc.toString() ?? "");
     const index = indexOfStep(shown, selection ?? "");
     // A person who types is at the right place.
@@ -91,12 +76,6 @@ export default function Source() {
     const { from } = findPlace(view.state.doc.toString(), ["steps", index]);
     view.dispatch({ effects: EditorView.scrollIntoView(from, { y: "start", yMargin: 40 }) });
   }, [selection]);
-  const onChange = useCallback(
-    (value: string) => {
-      if (value !== current.current) execute({ kind: "set-source", text: value }, "source");
-    },
-    [execute],
-  );
   const extensions = useMemo(
     () => [
       ...EXTENSIONS,
@@ -111,35 +90,19 @@ export default function Source() {
   );
   return (
     <section className="workflow-source" aria-label="Source of the workflow">
-      <CodeMirror
-        ref={editor}
-        value={first}
-        theme="none"
-        basicSetup={SETUP}
-        indentWithTab={false}
+      <TextEditor
+        label="Source"
+        value={edited.text}
+        onChange={(text) => execute({ kind: "set-source", text }, "source")}
         extensions={extensions}
-        onChange={onChange}
-        onCreateEditor={(view) => {
-          replaceText(view, current.current);
+        setup={SETUP}
+        onReady={(view) => {
+          editor.current = view;
           view.dispatch({ effects: setProblems.of(problems) });
         }}
       />
     </section>
   );
-}
-
-/** Only the part that differs, so that the cursor stays where it is. */
-function replaceText(view: EditorView | undefined, text: string): void {
-  const shown = view?.state.doc.toString();
-  if (!view || shown === undefined || shown === text) return;
-  let from = 0;
-  while (from < Math.min(shown.length, text.length) && shown[from] === text[from]) from++;
-  let rest = 0;
-  const most = Math.min(shown.length, text.length) - from;
-  while (rest < most && shown.at(-1 - rest) === text.at(-1 - rest)) rest++;
-  view.dispatch({
-    changes: { from, to: shown.length - rest, insert: text.slice(from, text.length - rest) },
-  });
 }
 
 /** The step in whose text a place is. */

@@ -1,5 +1,6 @@
 import { contentPreview } from "@stoa/contract/content-preview";
 import { useQuery } from "@tanstack/react-query";
+import { MOST_ENTRIES } from "../../lib/content-limits.ts";
 import { LANGUAGES, languageName } from "../../lib/languages.ts";
 import { PROVIDERS, providerName } from "../../lib/providers.ts";
 import { categoriesQuery } from "../../queries/market.ts";
@@ -186,6 +187,7 @@ function ModelFields() {
 
 function LinesField({ name, hint }: { name: "tags" | "features" | "requirements"; hint: string }) {
   const { draft, change } = useEditor();
+  const [entries, characters] = MOST_ENTRIES[name];
   return (
     <EditorField name={name} hint={hint}>
       {(control) => (
@@ -194,6 +196,8 @@ function LinesField({ name, hint }: { name: "tags" | "features" | "requirements"
           className="input"
           rows={Math.min(Math.max(draft[name].length + 1, 2), 8)}
           dir="auto"
+          // Megabytes would block the page. One more than the limit, so that a text that was cut is an error.
+          maxLength={entries * (characters + 1) + 1}
           value={draft[name].join("\n")}
           onChange={({ target }) => change({ [name]: target.value === "" ? [] : target.value.split("\n") })}
         />

@@ -1,9 +1,9 @@
+import { MOST_CHARACTERS, MOST_ENTRIES, MOST_VARIABLES } from "../../lib/content-limits.ts";
+import { formatCount } from "../../lib/format.ts";
 import { ROLES, readMessages } from "../../lib/prompt-variables.ts";
 import type { Draft, DraftField } from "./draft-fields.ts";
 
 export type FieldErrors = Partial<Record<DraftField, string>>;
-
-const MOST_CHARACTERS = 200_000;
 
 /** The sentences for values that the service would refuse. Such fields are not saved until they are right. */
 export function findFieldErrors(draft: Draft): FieldErrors {
@@ -16,10 +16,25 @@ export function findFieldErrors(draft: Draft): FieldErrors {
       commission: "Enter a percentage from 0 to 100.",
     }),
     ...(content.trim() === "" && { content: "Write what the model should do." }),
-    ...(content.length > MOST_CHARACTERS && { content: "Use at most 200,000 characters." }),
+    ...(content.length > MOST_CHARACTERS && {
+      content: `Use at most ${formatCount(MOST_CHARACTERS)} characters.`,
+    }),
+    ...findEntryErrors(draft),
     ...findMessageErrors(draft),
     ...findVariableErrors(draft),
   };
+}
+
+function findEntryErrors(draft: Draft): FieldErrors {
+  const errors: FieldErrors = {};
+  for (const field of ["tags", "requirements", "features"] as const) {
+    const [entries, characters] = MOST_ENTRIES[field];
+    if (draft[field].filter((entry) => entry.trim() !== "").length > entries)
+      errors[field] = `Use at most ${entries} entries.`;
+    if (draft[field].some((entry) => entry.trim().length > characters))
+      errors[field] = `Use at most ${characters} characters for each.`;
+  }
+  return errors;
 }
 
 const PROMPT: readonly DraftField[] = ["content", "contentFormat", "variables"];
@@ -44,6 +59,7 @@ function findMessageErrors({ content, contentFormat }: Draft): FieldErrors {
 }
 
 function findVariableErrors({ variables }: Draft): FieldErrors {
+  if (variables.length > MOST_VARIABLES) return { variables: `Use at most ${MOST_VARIABLES} variables.` };
   const isEmptyChoice = variables.find((one) => one.enum?.some((choice) => choice === ""));
   if (isEmptyChoice) return { variables: `A choice of ${isEmptyChoice.name} is empty.` };
   const wrong = variables.find(

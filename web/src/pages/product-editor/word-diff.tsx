@@ -11,7 +11,7 @@ export function WordDiff({ before, after }: { before: string; after: string }) {
     return (
       <>
         <p className="sm soft">These texts differ too much to compare them by words.</p>
-        <pre className="source-text editor-diff">{after}</pre>
+        <pre className="editor-diff">{after}</pre>
       </>
     );
   return (
