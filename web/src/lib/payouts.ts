@@ -1,4 +1,4 @@
-import type { Payout, PayoutItem } from "@stoa/sdk";
+import type { AdminPayout, Payout, PayoutItem } from "@stoa/sdk";
 import type { Tone } from "../components/status-tag.tsx";
 
 const STATUSES: Record<string, [Tone, string]> = {
@@ -9,7 +9,7 @@ const STATUSES: Record<string, [Tone, string]> = {
   returned: ["bad", "Came back"],
 };
 
-export const payoutStatus = ({ status }: Pick<Payout, "status">): [Tone, string] =>
+export const payoutStatus = ({ status }: Pick<Payout | AdminPayout, "status">): [Tone, string] =>
   STATUSES[status] ?? ["neutral", status];
 
 const FAILURES: Record<string, string> = {

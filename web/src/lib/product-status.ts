@@ -1,4 +1,4 @@
-import type { ProductCard } from "@stoa/sdk";
+import type { ModeratedProduct, ProductCard } from "@stoa/sdk";
 import type { Tone } from "../components/status-tag.tsx";
 
 /** What the statuses of a product are called on pages. */
@@ -21,7 +21,7 @@ const TONES: Record<string, Tone> = {
   suspended: "bad",
 };
 
-export const productStatus = ({ status }: Pick<ProductCard, "status">): [Tone, string] => [
+export const productStatus = ({ status }: Pick<ProductCard | ModeratedProduct, "status">): [Tone, string] => [
   TONES[status] ?? "neutral",
   labels[status] ?? status,
 ];

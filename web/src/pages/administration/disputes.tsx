@@ -1,11 +1,10 @@
 import type { AdminDispute } from "@stoa/sdk";
 import { useSuspenseQuery } from "@tanstack/react-query";
-import { getRouteApi, Link } from "@tanstack/react-router";
+import { getRouteApi } from "@tanstack/react-router";
 import { AdminList } from "../../components/administration/admin-list.tsx";
-import { PersonLink } from "../../components/administration/links.tsx";
+import { OrderCells } from "../../components/administration/order-cells.tsx";
 import { useFilters } from "../../components/administration/use-filters.ts";
 import { FilterSelect } from "../../components/filters.tsx";
-import { StatusTag } from "../../components/status-tag.tsx";
 import { Time } from "../../components/time.tsx";
 import { disputeStatus } from "../../lib/admin-statuses.ts";
 import { formatMoment, formatMoney } from "../../lib/format.ts";
@@ -64,25 +63,14 @@ export default function Disputes() {
 }
 
 function DisputeRow({ dispute }: { dispute: AdminDispute }) {
-  const { orderId, product, currency, answerBy, closedAt } = dispute;
-  const [tone, label] = disputeStatus(dispute);
+  const { currency, answerBy, closedAt } = dispute;
   return (
     <tr>
-      <td className="main-cell">
-        <Link to="/admin/orders/$orderId" params={{ orderId }} className="row-target m" data-row dir="auto">
-          {product.title}
-        </Link>
-        <span className="second soft sm">{dispute.reason.replaceAll("_", " ")}</span>
-      </td>
-      <td>
-        <StatusTag tone={tone}>{label}</StatusTag>
-      </td>
-      <td className="wraps">
-        <PersonLink person={dispute.buyer} />
-      </td>
-      <td className="wide-cell wraps">
-        <PersonLink person={dispute.seller} />
-      </td>
+      <OrderCells
+        row={dispute}
+        status={disputeStatus(dispute)}
+        second={<span className="second soft sm">{dispute.reason.replaceAll("_", " ")}</span>}
+      />
       <td className="r m">{formatMoney(dispute.amount, currency)}</td>
       <td className="r soft">{dispute.heldAmount > 0 ? formatMoney(dispute.heldAmount, currency) : ""}</td>
       <td className="r soft">

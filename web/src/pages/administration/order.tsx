@@ -3,9 +3,10 @@ import "./order.css";
 import type { AdminOrderDetail } from "@stoa/sdk";
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { type ReactNode, useState } from "react";
+import { useState } from "react";
 import { AuditEntries } from "../../components/administration/audit-entries.tsx";
 import { PersonLink, ProductLink } from "../../components/administration/links.tsx";
+import { Fact } from "../../components/fact.tsx";
 import { ChevronIcon, UndoIcon } from "../../components/icons.tsx";
 import { Id } from "../../components/id.tsx";
 import { ShowAsCode } from "../../components/show-as-code.tsx";
@@ -145,10 +146,3 @@ function Facts({ order }: { order: AdminOrderDetail }) {
     </aside>
   );
 }
-
-const Fact = ({ term, children }: { term: string; children: ReactNode }) => (
-  <div>
-    <dt>{term}</dt>
-    <dd>{children}</dd>
-  </div>
-);

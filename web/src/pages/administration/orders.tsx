@@ -1,12 +1,11 @@
 import type { AdminOrder } from "@stoa/sdk";
 import { useSuspenseQuery } from "@tanstack/react-query";
-import { getRouteApi, Link } from "@tanstack/react-router";
+import { getRouteApi } from "@tanstack/react-router";
 import { AdminList } from "../../components/administration/admin-list.tsx";
 import { DayFilter } from "../../components/administration/day-filter.tsx";
-import { PersonLink } from "../../components/administration/links.tsx";
+import { OrderCells } from "../../components/administration/order-cells.tsx";
 import { useFilters } from "../../components/administration/use-filters.ts";
 import { FilterSelect, FilterText } from "../../components/filters.tsx";
-import { StatusTag } from "../../components/status-tag.tsx";
 import { Time } from "../../components/time.tsx";
 import { formatMoney } from "../../lib/format.ts";
 import { listCode } from "../../lib/list-code.ts";
@@ -89,25 +88,14 @@ function Filters({ search }: { search: OrdersSearch }) {
 }
 
 function OrderRow({ order }: { order: AdminOrder }) {
-  const { orderId, product, currency, refundedAmount } = order;
-  const [tone, label] = orderStatus(order);
+  const { orderId, currency, refundedAmount } = order;
   return (
     <tr>
-      <td className="main-cell">
-        <Link to="/admin/orders/$orderId" params={{ orderId }} className="row-target m" data-row dir="auto">
-          {product.title}
-        </Link>
-        <code className="second soft">{orderId}</code>
-      </td>
-      <td>
-        <StatusTag tone={tone}>{label}</StatusTag>
-      </td>
-      <td className="wraps">
-        <PersonLink person={order.buyer} />
-      </td>
-      <td className="wide-cell wraps">
-        <PersonLink person={order.seller} />
-      </td>
+      <OrderCells
+        row={order}
+        status={orderStatus(order)}
+        second={<code className="second soft">{orderId}</code>}
+      />
       <td className="r">
         <b className="m">{formatMoney(order.amount, currency)}</b>
         {refundedAmount > 0 && <div className="sm soft">−{formatMoney(refundedAmount, currency)}</div>}

@@ -8,9 +8,9 @@ import { FilterSelect, FilterText } from "../../components/filters.tsx";
 import { Id } from "../../components/id.tsx";
 import { StatusTag } from "../../components/status-tag.tsx";
 import { Time } from "../../components/time.tsx";
-import { payoutStatus } from "../../lib/admin-statuses.ts";
 import { formatDate, formatMoney } from "../../lib/format.ts";
 import { listCode } from "../../lib/list-code.ts";
+import { payoutStatus } from "../../lib/payouts.ts";
 import {
   PAYOUT_STATUSES,
   parsePayoutsSearch,

@@ -1,11 +1,10 @@
 import type { AdminRefund } from "@stoa/sdk";
 import { useSuspenseQuery } from "@tanstack/react-query";
-import { getRouteApi, Link } from "@tanstack/react-router";
+import { getRouteApi } from "@tanstack/react-router";
 import { AdminList } from "../../components/administration/admin-list.tsx";
-import { PersonLink } from "../../components/administration/links.tsx";
+import { OrderCells } from "../../components/administration/order-cells.tsx";
 import { useFilters } from "../../components/administration/use-filters.ts";
 import { FilterSelect } from "../../components/filters.tsx";
-import { StatusTag } from "../../components/status-tag.tsx";
 import { Time } from "../../components/time.tsx";
 import { formatMoney } from "../../lib/format.ts";
 import { listCode } from "../../lib/list-code.ts";
@@ -64,25 +63,13 @@ export default function Refunds() {
 }
 
 function RefundRow({ refund }: { refund: AdminRefund }) {
-  const { orderId, product } = refund;
-  const [tone, label] = refundStatus(refund);
   return (
     <tr>
-      <td className="main-cell">
-        <Link to="/admin/orders/$orderId" params={{ orderId }} className="row-target m" data-row dir="auto">
-          {product.title}
-        </Link>
-        <code className="second soft">{refund.id}</code>
-      </td>
-      <td>
-        <StatusTag tone={tone}>{label}</StatusTag>
-      </td>
-      <td className="wraps">
-        <PersonLink person={refund.buyer} />
-      </td>
-      <td className="wide-cell wraps">
-        <PersonLink person={refund.seller} />
-      </td>
+      <OrderCells
+        row={refund}
+        status={refundStatus(refund)}
+        second={<code className="second soft">{refund.id}</code>}
+      />
       <td className="wide-cell wraps soft">{refund.reason}</td>
       <td className="r m">{formatMoney(refund.amount, refund.currency)}</td>
       <td className="r soft">

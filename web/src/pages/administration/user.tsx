@@ -1,9 +1,9 @@
 import "./user.css";
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
 import { AuditEntries } from "../../components/administration/audit-entries.tsx";
 import { Avatar } from "../../components/avatar.tsx";
+import { Fact } from "../../components/fact.tsx";
 import { ChevronIcon, WarningIcon } from "../../components/icons.tsx";
 import { Id } from "../../components/id.tsx";
 import { ShowAsCode } from "../../components/show-as-code.tsx";
@@ -153,10 +153,3 @@ function Facts({ user }: { user: EditedUser }) {
     </aside>
   );
 }
-
-const Fact = ({ term, children }: { term: string; children: ReactNode }) => (
-  <div>
-    <dt>{term}</dt>
-    <dd>{children}</dd>
-  </div>
-);

@@ -8,6 +8,7 @@ import { DownloadDialog } from "../../components/buying/download-dialog.tsx";
 import { cancelRefund, RefundDialog } from "../../components/buying/refund-dialog.tsx";
 import { ReviewDialog } from "../../components/buying/review-dialog.tsx";
 import { Cover } from "../../components/cover.tsx";
+import { Fact } from "../../components/fact.tsx";
 import { AlertIcon, ChevronIcon, DownloadIcon, PlayIcon, ReceiptIcon } from "../../components/icons.tsx";
 import { Id } from "../../components/id.tsx";
 import { ErrorStrip } from "../../components/page-error.tsx";
@@ -384,10 +385,3 @@ function Facts({ order }: { order: PurchaseDetail }) {
     </aside>
   );
 }
-
-const Fact = ({ term, children }: { term: string; children: ReactNode }) => (
-  <div>
-    <dt>{term}</dt>
-    <dd>{children}</dd>
-  </div>
-);
