@@ -1,3 +1,4 @@
+import "./filters.css";
 import { useEffect, useState } from "react";
 import { SearchIcon } from "./icons.tsx";
 

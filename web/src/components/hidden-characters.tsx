@@ -1,3 +1,4 @@
+import "./hidden-characters.css";
 import { INVISIBLE_IN_TEXT } from "@stoa/contract/invisible-characters";
 import { Fragment } from "react";
 

@@ -1,3 +1,4 @@
+import "./run-form.css";
 import type { ProviderKey } from "@stoa/sdk";
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";

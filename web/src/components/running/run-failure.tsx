@@ -1,3 +1,4 @@
+import "./run-output.css";
 import type { ExecutionDetail } from "@stoa/sdk";
 import type { ReactNode } from "react";
 import type { FollowedRun, RunFailure } from "../../lib/follow-run.ts";

@@ -1,3 +1,4 @@
+import "./run-output.css";
 import type { ExecutionDetail } from "@stoa/sdk";
 import { useEffect, useState } from "react";
 import { noticeEndOfSession, stoa } from "../../api.ts";

@@ -1,3 +1,4 @@
+import "./run-form.css";
 import { formatCount } from "../../lib/format.ts";
 import type { InputSchema } from "../../lib/workflow-definition.ts";
 import { Field } from "../field.tsx";

@@ -1,3 +1,4 @@
+import "./run-output.css";
 import { formatCost } from "../../lib/format.ts";
 import type { CostRange } from "../../lib/run-costs.ts";
 

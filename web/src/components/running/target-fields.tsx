@@ -1,3 +1,4 @@
+import "./run-form.css";
 import type { AiModel, ProductDetail } from "@stoa/sdk";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";

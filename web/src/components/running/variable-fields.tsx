@@ -1,3 +1,4 @@
+import "./run-form.css";
 import type { Variable } from "@stoa/sdk";
 import { formatCount } from "../../lib/format.ts";
 import { Field } from "../field.tsx";

@@ -1,3 +1,4 @@
+import "../running/run-form.css";
 import type { TestWorkflow } from "@stoa/sdk";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";

@@ -54,7 +54,7 @@ export function SetUpTwoFactor({ onClose }: { onClose: () => void }) {
           <div className="field">
             <span className="m">Or type this key</span>
             <div className="row wrap">
-              <code className="id-text">{inGroups(setUp.data.secret)}</code>
+              <code>{inGroups(setUp.data.secret)}</code>
               <CopyButton text={setUp.data.secret} />
               <a className="btn s" href={setUp.data.otpauthUri}>
                 Open the app

@@ -1,3 +1,4 @@
+import "./moderation.css";
 import type { ModeratedProduct, ProductChecks, ProductDetail } from "@stoa/sdk";
 import { useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";

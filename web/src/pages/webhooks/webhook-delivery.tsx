@@ -1,3 +1,5 @@
+import "./webhooks.css";
+import "./delivery-log.css";
 import type { DeliveryAttempt, WebhookDeliveryDetail } from "@stoa/sdk";
 import { useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
