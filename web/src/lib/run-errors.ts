@@ -25,7 +25,6 @@ type Wording = (facts: {
   key: string;
   wait: string;
   message: string;
-  reason: unknown;
 }) => Omit<RunProblem, "requestId">;
 
 const WORDINGS: Record<string, Wording> = {
@@ -69,8 +68,9 @@ const WORDINGS: Record<string, Wording> = {
     advice: "It may have billed this run, and bills another try too.",
     remedy: "retry",
   }),
-  PROVIDER_BAD_RESPONSE: ({ name, reason }) =>
-    reason === "answer_too_long"
+  // A stored error has no details, only its message.
+  PROVIDER_BAD_RESPONSE: ({ name, message }) =>
+    message.includes("is longer than")
       ? {
           fact: `The answer of ${name} is longer than Stoa takes, and was cut off.`,
           advice: "Set a lower limit for the answer. The provider bills what it wrote.",
@@ -131,7 +131,6 @@ export function describeRunFailure(failure: RunFailure, { provider, last4 }: Run
     key: last4 ? `the key that ends in ${last4}` : "your key",
     wait: typeof details?.retryAfter === "number" ? `in ${formatWait(details.retryAfter)}` : "later",
     message,
-    reason: details?.["reason"],
   };
   const worded = WORDINGS[code]?.(facts) ?? { fact: message, advice: "", remedy: "none" as const };
   return { ...worded, requestId: null };
