@@ -16,6 +16,7 @@ import {
 } from "@stoa/service/test/workflows.ts";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { click, looks, openBrowser, openContext, sees } from "./browser.ts";
+import { visitEach } from "./members.ts";
 import { buildWebClient, mustBeSound, openWebPage, signIn, type WebPage } from "./web.ts";
 
 let provider: ProviderServer;
@@ -458,7 +459,7 @@ for (const { scheme, width } of looks) {
     const { body } = await ada.post(`/v1/ai/executions/${done.executionId}/share`);
     const shared = new URL(body.data.url).pathname;
     const context = await openBrowserOf(ada, { scheme, width });
-    for (const [path, text] of [
+    const pages = [
       [`/run/${hostile}`, "The answer appears here"],
       [`/run/${hostile}?run=${done.executionId}`, "Completed"],
       [`/run/${hostile}?tab=history`, "Choose 2 to 4 runs"],
@@ -470,14 +471,12 @@ for (const { scheme, width } of looks) {
       ["/runs", "Workflows"],
       [shared, "<script>alert(1)</script>"],
       [`/run/${poet}`, "Buy for"],
-    ] as const) {
-      const watched = await openWebPage(context, market.origin);
-      await watched.page.goto(market.origin + path);
+    ] as const;
+    await visitEach(context, market, pages, async (watched, [path, text]) => {
       await sees(watched.page, text);
       const name = path.replace(/\w+_[0-9a-z]{26}/g, "id").replace(/\/shared.*/, "/shared");
       await mustBeSound(watched, name, { isLive: path.includes(asked) });
-      await watched.page.close();
-    }
+    });
     await context.close();
   });
 }
