@@ -30,7 +30,10 @@ export interface CountsRow extends Omit<ProductRunCounts, "product"> {
   type: string;
 }
 
-/** Of the products of one author that others ran. */
+/**
+ * Of the products of one author that others ran. Ranks all of them by counts that need no sort and no copy of the runs, and
+ * counts buyers and errors, which need a sort, for the products of the page.
+ */
 export async function listRunCounts(
   db: Queries,
   authorId: string,
@@ -40,30 +43,28 @@ export async function listRunCounts(
   const first =
     sort === "failures" ? sql`"failed30Days" desc, failed desc,` : sql`"last30Days" desc, total desc,`;
   const { rows } = await sql<CountsRow & { all: number }>`
-    with runs as (
-      select e.product_id, e.user_id, e.status, e.created_at >= ${since} as recent,
-             coalesce(e.error_code, 'UNKNOWN') as code
-        from products p join executions e on e.product_id = p.id and e.user_id <> p.author_id
-       where p.author_id = ${authorId} and p.status <> 'deleted' ${chosen}),
-    counted as (
-      select product_id,
-             count(*)::int as total,
-             (count(*) filter (where status = 'completed'))::int as completed,
-             (count(*) filter (where status = 'failed'))::int as failed,
-             (count(*) filter (where status = 'canceled'))::int as canceled,
-             (count(distinct user_id))::int as buyers,
-             (count(*) filter (where recent))::int as "last30Days",
-             (count(*) filter (where recent and status = 'failed'))::int as "failed30Days"
-        from runs group by product_id),
-    failures as (
-      select product_id, jsonb_agg(jsonb_build_object('code', code, 'runs', runs) order by runs desc, code) as codes
-        from (select product_id, code, count(*) as runs from runs where recent and status = 'failed'
-               group by product_id, code) f
-       group by product_id)
-    select c.*, p.title, p.type, (count(*) over ())::int as "all",
-           coalesce(f.codes, '[]') as "failures30Days"
-      from counted c join products p on p.id = c.product_id left join failures f on f.product_id = c.product_id
-     order by ${first} c.product_id desc limit ${paging.limit} offset ${offsetOf(paging)}`.execute(db);
+    with page as (
+      select p.id as product_id, p.title, p.type, c.*, (count(*) over ())::int as "all"
+        from products p
+       cross join lateral (
+         select count(*)::int as total,
+                (count(*) filter (where e.status = 'completed'))::int as completed,
+                (count(*) filter (where e.status = 'failed'))::int as failed,
+                (count(*) filter (where e.status = 'canceled'))::int as canceled,
+                (count(*) filter (where e.created_at >= ${since}))::int as "last30Days",
+                (count(*) filter (where e.created_at >= ${since} and e.status = 'failed'))::int as "failed30Days"
+           from executions e where e.product_id = p.id and e.user_id <> ${authorId}) as c
+       where p.author_id = ${authorId} and p.status <> 'deleted' and c.total > 0 ${chosen}
+       order by ${first} p.id desc limit ${paging.limit} offset ${offsetOf(paging)})
+    select page.*,
+           (select count(distinct e.user_id)::int from executions e
+             where e.product_id = page.product_id and e.user_id <> ${authorId}) as buyers,
+           coalesce((select jsonb_agg(jsonb_build_object('code', code, 'runs', runs) order by runs desc, code)
+                       from (select coalesce(e.error_code, 'UNKNOWN') as code, count(*) as runs from executions e
+                              where e.product_id = page.product_id and e.user_id <> ${authorId}
+                                and e.created_at >= ${since} and e.status = 'failed' group by 1) as f),
+                    '[]') as "failures30Days"
+      from page order by ${first} page.product_id desc`.execute(db);
   return { items: rows.map(({ all: _, ...row }) => row), total: rows[0]?.all ?? 0 };
 }
 
