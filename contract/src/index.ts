@@ -140,6 +140,7 @@ export const api = {
   paymentMethods: {
     list: paymentMethods.list,
     create: paymentMethods.create,
+    startSetup: paymentMethods.startSetup,
     delete: paymentMethods.deleteMethod,
     setDefault: paymentMethods.setDefault,
   },
@@ -556,7 +557,7 @@ export type { AnalyticsEntry, LedgerFigure } from "./commerce/analytics-entries.
 export type { AnalyticsFunnel } from "./commerce/analytics-funnel.ts";
 export type { CreateDiscountCode, DiscountCode, UpdateDiscountCode } from "./commerce/discounts.ts";
 export type { AdminDispute } from "./commerce/disputes.ts";
-export type { PaymentMethod } from "./commerce/payment-methods.ts";
+export type { CardSetup, PaymentMethod } from "./commerce/payment-methods.ts";
 export type {
   AdminPayout,
   Balance,

@@ -91,6 +91,16 @@ ${rest}
   );
 }
 
+export const cardPage = (cards: { id: string; brand: string; last4: string }[]): string =>
+  htmlPage(
+    "Enter a card",
+    `<p class="soft">A real provider asks here for the number of a card. Choose a test card; its name tells how its payments end.</p>
+<form method="post">
+${cards.map(({ id, brand, last4 }) => `<button name="card" value="${id}">${brand} ${last4}: ${id}</button>`).join("\n")}
+</form>
+<footer class="soft">This is the test payment provider: no money moves.</footer>`,
+  );
+
 interface Entry {
   id: string;
   amountMinor: bigint;

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { accountEndpoints } from "./accounts.ts";
 import { bankEndpoints } from "./bank.ts";
+import { cardEndpoints } from "./cards.ts";
 import { chargeEndpoints } from "./charges.ts";
 import { type Provider, type Reply, refusal, send } from "./http.ts";
 import { listEndpoints } from "./lists.ts";
@@ -75,6 +76,7 @@ export async function startFakeProvider({
 
 const endpoints = [
   ...accountEndpoints,
+  ...cardEndpoints,
   ...chargeEndpoints,
   ...transferEndpoints,
   ...listEndpoints,

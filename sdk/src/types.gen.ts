@@ -1255,8 +1255,18 @@ export interface PaymentMethod {
 }
 
 export interface AddPaymentMethod {
-  /** The token or id that the payment provider gave the browser for the card */
+  /** The token or id that the payment provider gave the browser for the card, or the `card` with which its page for cards led back */
   token: string;
+}
+
+export interface CardSetup {
+  /** The payment provider's page, for one card; it ends after a day */
+  url: string;
+}
+
+export interface StartCardSetup {
+  /** The path of this website to which the provider's page leads back; its query gets `card` */
+  returnTo?: string;
 }
 
 export interface DiscountCode {

@@ -1,6 +1,7 @@
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import type { StripeReferences } from "../src/integrations/payments/stripe-references.ts";
 
 /**
  * The part of Stripe's protocol that we use: form-encoded requests, idempotency keys, expanded objects, its error
@@ -18,6 +19,8 @@ export interface StripeServer {
   loseAnswer(path: RegExp): void;
   /** The account's owner completes the onboarding. */
   finishOnboarding(accountId: string): void;
+  /** The buyer enters a card on Stripe's page, which leads the browser to the result. */
+  enterCard(sessionId: string, token: string): string;
   /** The marketplace's balance for transfers; unlimited by default. */
   hasFunds(amount: number): void;
   /** A change that we did not request. */
@@ -343,6 +346,20 @@ export async function startStripeServer(
     ["GET", /^\/v1\/disputes\/(\w+)$/, (_form, id) => withIntent(get(id, "dispute"))],
     ["GET", /^\/v1\/disputes$/, (form) => list(all("dispute").map(withIntent), form)],
     ["GET", /^\/v1\/payment_intents$/, (form) => list(all("payment_intent").map(intentReply), form)],
+    [
+      "POST",
+      /^\/v1\/checkout\/sessions$/,
+      ({ mode, customer, success_url, cancel_url, allowed_payment_method_types: allowed }) => {
+        if (mode !== "setup" || !allowed) throw refused("Missing required param: currency.");
+        get(customer, "customer");
+        const session = make("cs", {
+          ...{ object: "checkout.session", mode, customer, success_url, cancel_url },
+          ...{ status: "open", setup_intent: null },
+        });
+        return Object.assign(session, { url: `${address}/pay/${session["id"]}` });
+      },
+    ],
+    ["GET", /^\/v1\/checkout\/sessions\/(\w+)$/, (_form, id) => get(id, "checkout.session")],
     ["POST", /^\/v1\/payment_methods\/(\w+)\/attach$/, (form, id) => attach(id, form["customer"])],
     ["GET", /^\/v1\/payment_methods\/(\w+)$/, (_form, id) => methodOf(id)],
     ["POST", /^\/v1\/payment_methods\/(\w+)\/detach$/, (_form, id) => detach(id)],
@@ -378,7 +395,29 @@ export async function startStripeServer(
     return made;
   }
 
+  function enterCard(sessionId: string, token: string): string {
+    const session = get(sessionId, "checkout.session");
+    const method = Object.assign(attach(token, session["customer"]), { isSetUp: true });
+    session["status"] = "complete";
+    session["setup_intent"] = { object: "setup_intent", status: "succeeded", payment_method: method };
+    return session["success_url"].replace("{CHECKOUT_SESSION_ID}", sessionId);
+  }
+
+  /** Stripe's page: a GET shows it, and its button enters the card. */
+  function payPage(request: IncomingMessage, response: ServerResponse, sessionId: string): void {
+    if (request.method === "POST")
+      response.writeHead(303, { location: enterCard(sessionId, "pm_card_visa") }).end();
+    else
+      response
+        .writeHead(200, { "content-type": "text/html" })
+        .end(
+          `<form method="post"><button>Save card</button></form><a href="${objects.get(sessionId)?.["cancel_url"]}">Back</a>`,
+        );
+  }
+
   const server = createServer((request, response) => {
+    const [, page] = /^\/pay\/(\w+)$/.exec(request.url ?? "") ?? [];
+    if (page) return payPage(request, response, page);
     void reply(request).then(({ status, body }) => {
       if (lost?.test(`${request.method} ${request.url}`)) {
         lost = null;
@@ -391,8 +430,10 @@ export async function startStripeServer(
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: address,
+    enterCard,
     asked,
     finishOnboarding: (accountId) => {
       const done = { details_submitted: true, payouts_enabled: true, capabilities: { transfers: "active" } };
@@ -452,4 +493,16 @@ function attempt(work: () => StripeObject): { status: number; body: StripeObject
 
 function raise(error: Error): never {
   throw error;
+}
+
+/** Our ids of Stripe's objects, in memory. */
+export function memoryReferences(): StripeReferences {
+  const stored = new Map<string, string>();
+  return {
+    find: async (ourId) => stored.get(ourId) ?? null,
+    async store(ourId, stripeId) {
+      if (!stored.has(ourId)) stored.set(ourId, stripeId);
+      return stored.get(ourId)!;
+    },
+  };
 }

@@ -20,10 +20,30 @@ export const AddPaymentMethod = z
       .string()
       .min(1)
       .max(255)
-      .describe("The token or id that the payment provider gave the browser for the card"),
+      .describe(
+        "The token or id that the payment provider gave the browser for the card, or the `card` with which its page for cards led back",
+      ),
   })
   .meta({ id: "AddPaymentMethod" });
 
+export const StartCardSetup = z
+  .strictObject({
+    returnTo: z
+      .string()
+      .max(500)
+      .regex(/^\/(?!\/)[\w\-.~%/?=&,:+*]*$/)
+      .default("/account/payment-methods")
+      .describe("The path of this website to which the provider's page leads back; its query gets `card`"),
+  })
+  .meta({ id: "StartCardSetup" });
+
+export const CardSetup = z
+  .object({
+    url: z.url().describe("The payment provider's page, for one card; it ends after a day"),
+  })
+  .meta({ id: "CardSetup" });
+
+export type CardSetup = z.input<typeof CardSetup>;
 export type PaymentMethod = z.input<typeof PaymentMethod>;
 
 const tag = "payment-methods";
@@ -54,6 +74,19 @@ export const create = endpoint({
   request: json(AddPaymentMethod, { token: "pm_test_ok" }),
   response: created(PaymentMethod),
   errors: ["PAYMENT_METHOD_NOT_FOUND", "VALIDATION_ERROR"],
+});
+
+export const startSetup = endpoint({
+  name: "paymentMethods.startSetup",
+  tag,
+  method: "POST",
+  path: "/payment-methods/setup",
+  summary: "Open the payment provider's page for a card",
+  description:
+    "The buyer enters the card there, and comes back to `returnTo` with `card` in the query. Send that as the `token` of `POST /payment-methods`. Who comes back without it has entered none.",
+  access: writes,
+  request: json(StartCardSetup, { returnTo: "/account/payment-methods" }),
+  response: one(CardSetup),
 });
 
 export const deleteMethod = endpoint({

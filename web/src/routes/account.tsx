@@ -16,7 +16,7 @@ import {
   usageQuery,
 } from "../queries/account.ts";
 import { requireAccount, rootRoute } from "./root.tsx";
-import { flag, pageNumber } from "./search-params.ts";
+import { defined, flag, pageNumber, textOf } from "./search-params.ts";
 
 const accountRoute = createRoute({
   getParentRoute: () => rootRoute,
@@ -73,7 +73,8 @@ const planRoute = createRoute({
 const paymentMethodsRoute = createRoute({
   getParentRoute: () => accountRoute,
   path: "/payment-methods",
-  validateSearch: (search) => flag(search, "create"),
+  validateSearch: (search): { create?: true; card?: string } =>
+    defined({ ...flag(search, "create"), card: textOf(search["card"], 255) }),
   loader: ({ context: { queryClient } }) => queryClient.ensureQueryData(paymentMethodsQuery),
   component: lazyPage(() => import("../pages/account/payment-methods.tsx")),
 });

@@ -28,6 +28,8 @@ interface CheckoutSearch {
   again?: true;
   /** A discount code, for links of sellers. */
   code?: string;
+  /** What the payment provider's page for cards led back with. */
+  card?: string;
 }
 
 const checkoutRoute = createRoute({
@@ -38,6 +40,7 @@ const checkoutRoute = createRoute({
       order: textOf(given["order"], 100),
       again: given["again"] ? true : undefined,
       code: textOf(given["code"], 100),
+      card: textOf(given["card"], 255),
     }),
   loaderDeps: ({ search: { order, again } }) => ({ order, again }),
   loader: ({ context: { queryClient }, params: { productId }, deps }) =>

@@ -1,4 +1,4 @@
-import type { PaymentMethod } from "@stoa/contract";
+import type { CardSetup, PaymentMethod } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
@@ -87,6 +87,14 @@ export async function listPaymentMethods(
     items: [...items, ...shared].map((method) => toMethod(method, defaultId)),
     total: total + sharedMethods.length,
   };
+}
+
+/** The provider's page on which the caller enters a card. */
+export async function startCardSetup(ctx: Context, caller: Member, returnTo: string): Promise<CardSetup> {
+  const url = await unavailableIfUnreachable(() =>
+    ctx.integrations.payments.startCardSetup(toId("usr", caller.userId), returnTo),
+  );
+  return { url };
 }
 
 /** `token`: from the provider, by way of the browser. Adding a stored method again returns it. */

@@ -62,7 +62,7 @@ export function addTestPaymentPages(app: FastifyInstance, ctx: Context): void {
       { onRequest: [operator, sameOrigin], bodyLimit: MAX_FORM_BYTES },
       submit(noun),
     );
-  for (const noun of ["authorize", "onboarding"]) {
+  for (const noun of ["authorize", "onboarding", "cards"]) {
     const path = `${TEST_PAYMENTS_PATH}/${noun}/:id`;
     app.get(path, (request, reply) => show(reply, testPagePath(noun, request)));
     app.post(path, { onRequest: sameOrigin, bodyLimit: MAX_FORM_BYTES }, submit(noun));

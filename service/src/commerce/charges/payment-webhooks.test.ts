@@ -386,7 +386,7 @@ suite("the pages of the test payment provider", () => {
       "a%00",
       "a%3fb",
     ]) {
-      for (const noun of ["authorize", "onboarding"]) {
+      for (const noun of ["authorize", "onboarding", "cards"]) {
         // fetch itself resolves `..`.
         const asking = request({ host: "127.0.0.1", port, path: `/dev/payments/${noun}/${id}` }).end();
         const [reply] = await once(asking, "response");
@@ -407,6 +407,33 @@ suite("the pages of the test payment provider", () => {
     const reply = await submit(url, "", { ...elsewhere, origin: own.origin });
     assert.deepEqual([reply.status, reply.headers.get("location")], [303, new URL(url).pathname]);
     assert.equal((await session.get("/v1/account/payout-account")).body.data.payoutsEnabled, true);
+  });
+
+  test("the page for cards: below the same path, leads back with a card that the buyer can store", async () => {
+    const buyer = await own.createUser();
+    const asked = { returnTo: "/checkout/prod_1?code=SUMMER" };
+    const { url } = (await buyer.post("/v1/payment-methods/setup", asked)).body.data;
+    assert.match((await own.as(null).get(url, elsewhere)).text, /pm_test_declined/);
+    const headers = { ...form, ...elsewhere, origin: own.origin };
+    const choose = (card: string) => own.as(null).request("POST", url, { body: `card=${card}`, headers });
+    const back = new URL((await choose("pm_test_declined")).headers.get("location")!, own.origin);
+    assert.equal(back.href, `${own.origin}/checkout/prod_1?code=SUMMER&card=pm_test_declined`);
+    const stored = await buyer.post("/v1/payment-methods", { token: back.searchParams.get("card") });
+    assert.equal(stored.status, 201, stored.text);
+    assert.equal((await choose("pm_test_other")).status, 404);
+    const foreign = Buffer.from("//evil.example").toString("base64url");
+    assert.equal((await own.as(null).get(`/dev/payments/cards/${foreign}`)).status, 404);
+    for (const returnTo of [
+      "//evil.example",
+      "https://evil.example",
+      "/\\evil.example",
+      "account",
+      "/a\tb",
+      "",
+    ]) {
+      const reply = await buyer.post("/v1/payment-methods/setup", { returnTo });
+      assertError(reply, 400, "INVALID_REQUEST", "returnTo");
+    }
   });
 
   test("another payment provider: has no pages", async () => {

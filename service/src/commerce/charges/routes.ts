@@ -6,6 +6,7 @@ import {
   removePaymentMethod,
   resumeMethod,
   setDefaultPaymentMethod,
+  startCardSetup,
 } from "./payment-methods.ts";
 
 export const paymentRoutes = [
@@ -15,6 +16,7 @@ export const paymentRoutes = [
     (ctx, caller, { body }) => addPaymentMethod(ctx, caller, body.token),
     resumeMethod,
   ),
+  route(api.paymentMethods.startSetup, (ctx, caller, { body }) => startCardSetup(ctx, caller, body.returnTo)),
   route(api.paymentMethods.delete, (ctx, caller, { params }) =>
     removePaymentMethod(ctx, caller, params.methodId),
   ),

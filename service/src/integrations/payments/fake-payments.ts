@@ -177,8 +177,16 @@ const createDisputes = ({ find, list }: FakeApi): Pick<Payments, "findDispute" |
 });
 
 const createMethods = ({
+  ask,
   find,
-}: FakeApi): Pick<Payments, "findMethod" | "detachMethod" | "findTokenProblem" | "sharedMethods"> => ({
+}: FakeApi): Pick<
+  Payments,
+  "startCardSetup" | "findMethod" | "detachMethod" | "findTokenProblem" | "sharedMethods"
+> => ({
+  async startCardSetup(userId, returnTo) {
+    const asked = { key: `${userId}:card`, body: { returnTo } };
+    return answered(await ask(CardPageReply, "POST", "/v1/card-pages", asked)).url;
+  },
   async findMethod(userId, token) {
     const reply = await find(MethodReply, "/v1/methods", { token, customer: userId });
     return isRefusal(reply, "unknown_method") ? null : methodOf(reply);
@@ -212,6 +220,7 @@ const PayoutReply = z.union([
   z.object({ id: z.string(), state: z.enum(["completed", "in_transit", "returned"]) }),
 ]);
 const AccountReply = z.object({ id: z.string(), payoutsEnabled: z.boolean(), onboardingUrl: z.url() });
+const CardPageReply = z.object({ url: z.url() });
 const minor = z.int().transform(BigInt);
 const createdAt = z.iso.datetime().transform((text) => new Date(text));
 const DisputeReply = z.object({

@@ -25,6 +25,7 @@ export const noPayments: Payments = {
   listRefunds: nothing,
   listDisputes: nothing,
   listPayouts: nothing,
+  startCardSetup: unavailable,
   findMethod: async () => null,
   detachMethod: async () => {},
   findTokenProblem: () => null,

@@ -197,6 +197,11 @@ export interface Payments {
   listRefunds(since: Date): AsyncIterable<ListedRefund>;
   listDisputes(since: Date): AsyncIterable<Dispute>;
   listPayouts(since: Date): AsyncIterable<ListedPayout>;
+  /**
+   * Returns the provider's page on which a user enters a card. It leads back to this path of ours with `card` in the query, which
+   * `findMethod` takes as a token.
+   */
+  startCardSetup(userId: string, returnTo: string): Promise<string>;
   /** Finds a method by the provider's token or id; null: none. */
   findMethod(userId: string, token: string): Promise<PaymentMethod | null>;
   /** Detaches a method, so that it is not charged again. An unknown one is ignored. */

@@ -8,7 +8,7 @@ import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { bookEarnings } from "../../../test/payouts.ts";
 import { accountsOf } from "../../../test/refunds.ts";
-import { type StripeServer, startStripeServer } from "../../../test/stripe-server.ts";
+import { memoryReferences, type StripeServer, startStripeServer } from "../../../test/stripe-server.ts";
 import { reconcileCharges } from "../../commerce/charges/charges.ts";
 import { detachAtProvider } from "../../commerce/charges/payment-methods.ts";
 import { orderTarget } from "../../commerce/checkout/order-payment.ts";
@@ -23,23 +23,10 @@ import { listScheduledJobs, noticeHandlers } from "../../jobs.ts";
 import { type ChargeRequest, type Payments, PaymentUnknown, WebhookSignatureError } from "./payments.ts";
 import { createStripePayments } from "./stripe.ts";
 import { fromStripe, toStripe } from "./stripe-amounts.ts";
-import type { StripeReferences } from "./stripe-references.ts";
 
 const secretKey = "sk_test_local";
 const webhookSecret = "whsec_local";
 const PLAN = "/v1/account/subscription";
-
-/** References in memory. */
-function memoryReferences(): StripeReferences {
-  const stored = new Map<string, string>();
-  return {
-    find: async (ourId) => stored.get(ourId) ?? null,
-    async store(ourId, stripeId) {
-      if (!stored.has(ourId)) stored.set(ourId, stripeId);
-      return stored.get(ourId)!;
-    },
-  };
-}
 
 let server: StripeServer;
 let payments: Payments;
@@ -695,6 +682,26 @@ suite("marketplace with Stripe", () => {
     assert.match(reply.body.data.payment.nextAction.url, /3ds/);
     server.approve(await openIntentOf(person.userId));
     assert.equal((await person.get(PLAN)).body.data.pastDue, null);
+  });
+
+  test("card entered on Stripe's page: is stored for the buyer who opened it, and pays", async () => {
+    const [buyer, other] = [await market.createUser(), await market.createUser()];
+    const asked = { returnTo: "/checkout/prod_1?code=SUMMER" };
+    const { url } = (await buyer.post("/v1/payment-methods/setup", asked)).body.data;
+    const sessionId = new URL(url).pathname.split("/").at(-1)!;
+    const add = (who: Client, token = sessionId) => who.post("/v1/payment-methods", { token });
+    assertError(await add(buyer), 404, "PAYMENT_METHOD_NOT_FOUND");
+    const back = server.enterCard(sessionId, "pm_card_visa");
+    assert.equal(back, `https://stoa.example/checkout/prod_1?code=SUMMER&card=${sessionId}`);
+    assertError(await add(other), 404, "PAYMENT_METHOD_NOT_FOUND");
+    const [first, again] = [await add(buyer), await add(buyer)];
+    assert.equal(first.status, 201, first.text);
+    assert.partialDeepStrictEqual(first.body.data, { last4: "4242", isDefault: true });
+    assert.equal(again.body.data.id, first.body.data.id, "a reload stores no second card");
+    const productId = await createProduct(await market.createUser());
+    assert.equal((await buyer.post("/v1/purchases", { productId })).status, 201);
+    for (const token of ["cs_unknown", "cs_../customers"])
+      assertError(await add(buyer, token), 404, "PAYMENT_METHOD_NOT_FOUND");
   });
 
   test("removed card or closed account: the card is detached at Stripe", async () => {

@@ -246,6 +246,7 @@ const requests = {
   "payouts.account.onboard": async () => posts(await hasSession(), "/account/payout-account/onboarding"),
   "paymentMethods.create": async () =>
     posts(await market.createUser(), "/payment-methods", { token: "pm_test_ok" }),
+  "paymentMethods.startSetup": async () => posts(await market.createUser(), "/payment-methods/setup", {}),
   "paymentMethods.setDefault": async () =>
     posts(await market.createUser(), "/payment-methods/pm_test_declined/default"),
   "refunds.create": async () => {

@@ -4,6 +4,7 @@ import { useMutation, useQueryClient, useSuspenseQuery } from "@tanstack/react-q
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { stoa } from "../../api.ts";
+import { EnterCard, useEnteredCard } from "../../components/card-entry.tsx";
 import { ConfirmDialog, Dialog, DialogButtons } from "../../components/dialog.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Field, fieldErrors } from "../../components/field.tsx";
@@ -11,7 +12,6 @@ import { FormError } from "../../components/form-error.tsx";
 import { CardIcon, PlusIcon } from "../../components/icons.tsx";
 import { ShowAsCode } from "../../components/show-as-code.tsx";
 import { Time } from "../../components/time.tsx";
-import { initialData } from "../../initial-data.ts";
 import { cardName } from "../../lib/card-name.ts";
 import { curlOf } from "../../lib/curl.ts";
 import { showError, showToast } from "../../lib/toasts.ts";
@@ -20,7 +20,6 @@ import { useTitle } from "../../lib/use-title.ts";
 import { paymentMethodsQuery } from "../../queries/account.ts";
 
 const route = getRouteApi("/account/payment-methods");
-const isTest = initialData.environment === "test";
 /** A card of the test environment by what it does: "pm_test_card_declined" is "card declined". */
 const behaviorOf = (id: string): string =>
   id
@@ -30,10 +29,13 @@ const behaviorOf = (id: string): string =>
 
 export default function PaymentMethods() {
   useTitle("Payment methods");
-  const { create = false } = route.useSearch();
+  const { create = false, card } = route.useSearch();
   const navigate = route.useNavigate();
   const { data } = useSuspenseQuery(paymentMethodsQuery);
   const [removing, setRemoving] = useState<PaymentMethod | null>(null);
+  useEnteredCard(card, () => showToast("Card stored"));
+  const testCards = data.data.filter(({ createdAt }) => createdAt === null);
+  const hasTestCards = testCards.length > 0;
   return (
     <main className="work" id="content">
       <div className="row between wrap">
@@ -41,16 +43,20 @@ export default function PaymentMethods() {
           <h1 className="page-title">Payment methods</h1>
           <p className="soft">The default pays for purchases and for your plan, unless you choose another.</p>
         </div>
-        {isTest && (
+        {hasTestCards ? (
           <Link to="." search={{ create: true }} className="btn primary">
             <PlusIcon /> Store test card
           </Link>
+        ) : (
+          <EnterCard className="btn primary">
+            <PlusIcon /> Add a card
+          </EnterCard>
         )}
       </div>
       <section className="beam stack">
         {data.data.length === 0 ? (
           <EmptyState title="No payment methods yet">
-            A card that you use when you buy is kept here. Its number stays with the payment provider.
+            Add a card here or when you buy. You enter it at the payment provider, and its number stays there.
           </EmptyState>
         ) : (
           <ul className="rows">
@@ -66,11 +72,8 @@ export default function PaymentMethods() {
           />
         </div>
       </section>
-      {create && isTest && (
-        <AddTestCard
-          shared={data.data.filter(({ createdAt }) => createdAt === null)}
-          onClose={() => void navigate({ search: {}, replace: true })}
-        />
+      {create && hasTestCards && (
+        <AddTestCard shared={testCards} onClose={() => void navigate({ search: {}, replace: true })} />
       )}
       {removing && <RemoveMethod method={removing} onClose={() => setRemoving(null)} />}
     </main>

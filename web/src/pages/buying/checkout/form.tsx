@@ -17,8 +17,10 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { stoa } from "../../../api.ts";
 import { Avatar } from "../../../components/avatar.tsx";
+import { useEnteredCard } from "../../../components/card-entry.tsx";
 import { AlertIcon, ChevronIcon } from "../../../components/icons.tsx";
 import { ErrorStrip } from "../../../components/page-error.tsx";
+import { saveDraft, takeDraft } from "../../../lib/drafts.ts";
 import { describeError } from "../../../lib/errors.ts";
 import { formatMoney } from "../../../lib/format.ts";
 import { declineReason } from "../../../lib/orders.ts";
@@ -120,11 +122,13 @@ function BuyerCheckout({
   declined,
 }: CheckoutFormProps & { product: ProductDetail }) {
   const { data: methods } = useSuspenseQuery(paymentMethodsQuery);
-  const { code } = route.useSearch();
+  const { code, card } = route.useSearch();
   const failures = useFailures(declined, methods.data);
   /** undefined: the buyer has not chosen. null: the buyer adds a card. */
   const [chosenId, choose] = useState<string | null | undefined>(undefined);
-  const [codes, setCodes] = useState<Codes>(() => codesOf(declined));
+  useEnteredCard(card, ({ id }) => choose(id));
+  const draft = `checkout-${productId}`;
+  const [codes, setCodes] = useState<Codes>(() => takeDraft<Codes>(draft) ?? codesOf(declined));
   const methodId = chosenId === undefined ? (nextMethod(methods.data, failures.ids)?.id ?? null) : chosenId;
   const { quote, isFinal, hasPriceChanged, ...quoting } = useQuote(product, codes, account.country);
   const isFree = quote?.lines.total === 0;
@@ -179,6 +183,7 @@ function BuyerCheckout({
             choose(id);
             buy.reset();
           }}
+          onLeave={() => saveDraft(draft, codes)}
         />
       )}
       <CodesSection

@@ -2,9 +2,9 @@ import type { PaymentMethod } from "@stoa/sdk";
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { stoa } from "../../../api.ts";
+import { EnterCard } from "../../../components/card-entry.tsx";
 import { Field, fieldErrors } from "../../../components/field.tsx";
 import { AlertIcon, CardIcon } from "../../../components/icons.tsx";
-import { initialData } from "../../../initial-data.ts";
 import { cardName } from "../../../lib/card-name.ts";
 import { describeError } from "../../../lib/errors.ts";
 import { formatDate } from "../../../lib/format.ts";
@@ -28,9 +28,11 @@ interface MethodsSectionProps {
   chosenId: string | null;
   declined: ReadonlySet<string>;
   onChoose: (id: string | null) => void;
+  /** The buyer goes to the payment provider's page for cards. */
+  onLeave: () => void;
 }
 
-export function MethodsSection({ methods, chosenId, declined, onChoose }: MethodsSectionProps) {
+export function MethodsSection({ methods, chosenId, declined, onChoose, onLeave }: MethodsSectionProps) {
   const isAdding = chosenId === null;
   // Shared test cards are many: the others stand behind a line, but for the one that pays.
   const [first, others] = partition(
@@ -68,7 +70,7 @@ export function MethodsSection({ methods, chosenId, declined, onChoose }: Method
           </span>
         </label>
         {isAdding && (
-          <AddCard testCards={methods.filter(isTestCard)} onAdded={(method) => onChoose(method.id)} />
+          <AddCard methods={methods} onAdded={(method) => onChoose(method.id)} onLeave={onLeave} />
         )}
         {others.length > 0 && (
           <details>
@@ -127,16 +129,34 @@ const aboutCard = ({ id, createdAt }: PaymentMethod): string =>
     .filter(Boolean)
     .join(". ");
 
-/** Card data goes from the browser to the payment provider; the service stores the id that the provider returns. */
-function AddCard({
-  testCards,
-  onAdded,
-}: {
-  testCards: PaymentMethod[];
+interface AddCardProps {
+  methods: PaymentMethod[];
   onAdded: (method: PaymentMethod) => void;
-}) {
+  onLeave: () => void;
+}
+
+/** Card data goes from the browser to the payment provider only. */
+function AddCard({ methods, onAdded, onLeave }: AddCardProps) {
+  const [first, ...others] = methods.filter(isTestCard);
+  if (first) return <AddTestCard testCards={[first, ...others]} onAdded={onAdded} />;
+  return (
+    <div className="add-card">
+      <p className="sm soft">You enter it at the payment provider, and come back here to pay.</p>
+      <EnterCard className="btn" onLeave={onLeave}>
+        Enter a card
+      </EnterCard>
+    </div>
+  );
+}
+
+interface AddTestCardProps {
+  testCards: [PaymentMethod, ...PaymentMethod[]];
+  onAdded: (method: PaymentMethod) => void;
+}
+
+function AddTestCard({ testCards, onAdded }: AddTestCardProps) {
   const client = useQueryClient();
-  const [token, setToken] = useState(testCards[0]?.id ?? "");
+  const [token, setToken] = useState(testCards[0].id);
   const store = useAction({
     run: async (sent: string) => await stoa.paymentMethods.create({ token: sent }),
     onSuccess: async (method) => {
@@ -146,54 +166,30 @@ function AddCard({
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (token.trim() !== "") store.start(token.trim());
+    store.start(token);
   };
   const error = store.error
     ? (fieldErrors(store.error)["token"] ?? describeError(store.error).text)
     : undefined;
-  const hasTestCards = initialData.environment === "test" && testCards.length > 0;
   return (
     <form className="add-card" onSubmit={submit}>
-      {hasTestCards ? (
-        <Field label="Test card" hint="No money moves in a test environment." error={error}>
-          {(control) => (
-            <select
-              {...control}
-              className="input"
-              value={token}
-              onChange={({ target }) => setToken(target.value)}
-            >
-              {testCards.map((card) => (
-                <option key={card.id} value={card.id}>
-                  {cardName(card)}: {testResult(card.id)}
-                </option>
-              ))}
-            </select>
-          )}
-        </Field>
-      ) : (
-        <Field
-          label="Id of the card at the payment provider"
-          hint="Such as pm_1Q2w. Card numbers never reach this service."
-          error={error}
-        >
-          {(control) => (
-            <input
-              {...control}
-              className="input mono"
-              value={token}
-              autoComplete="off"
-              spellCheck={false}
-              maxLength={255}
-              onChange={({ target }) => {
-                setToken(target.value);
-                store.reset();
-              }}
-            />
-          )}
-        </Field>
-      )}
-      <button type="submit" className="btn" disabled={store.isPending || token.trim() === ""}>
+      <Field label="Test card" hint="No money moves in a test environment." error={error}>
+        {(control) => (
+          <select
+            {...control}
+            className="input"
+            value={token}
+            onChange={({ target }) => setToken(target.value)}
+          >
+            {testCards.map((card) => (
+              <option key={card.id} value={card.id}>
+                {cardName(card)}: {testResult(card.id)}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <button type="submit" className="btn" disabled={store.isPending}>
         {store.isPending ? "Storing" : "Store this card"}
       </button>
     </form>

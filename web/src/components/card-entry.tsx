@@ -1,0 +1,64 @@
+import type { PaymentMethod } from "@stoa/sdk";
+import { useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useEffect } from "react";
+import { stoa } from "../api.ts";
+import { showError } from "../lib/toasts.ts";
+import { useAction } from "../lib/use-action.ts";
+import { paymentMethodsQuery } from "../queries/account.ts";
+
+interface EnterCardProps {
+  className: string;
+  children: ReactNode;
+  /** Saves what was typed on this page. */
+  onLeave?: () => void;
+}
+
+/** Opens the payment provider's page for cards, which leads back to this page with `card` in the address. */
+export function EnterCard({ className, children, onLeave }: EnterCardProps) {
+  const open = useAction({
+    run: async (returnTo: string, idempotencyKey) =>
+      await stoa.paymentMethods.startSetup({ returnTo }, { idempotencyKey }),
+    onSuccess: ({ url }) => {
+      onLeave?.();
+      location.assign(url);
+    },
+    onError: (error) => showError("The page for cards did not open", error),
+  });
+  return (
+    <button
+      type="button"
+      className={className}
+      disabled={open.isPending || open.isSuccess}
+      onClick={() => open.start(addressWithoutCard())}
+    >
+      {children}
+    </button>
+  );
+}
+
+function addressWithoutCard(): string {
+  const url = new URL(location.href);
+  url.searchParams.delete("card");
+  return url.pathname + url.search;
+}
+
+/** Stores the `card` of the address. After a failure it stays there, so that a reload tries again. */
+export function useEnteredCard(card: string | undefined, onStored: (method: PaymentMethod) => void): void {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const { start } = useAction({
+    run: async (token: string, idempotencyKey) =>
+      await stoa.paymentMethods.create({ token }, { idempotencyKey }),
+    onSuccess: async (method) => {
+      await client.invalidateQueries({ queryKey: paymentMethodsQuery.queryKey });
+      onStored(method);
+      await navigate({ to: ".", search: (old: object) => ({ ...old, card: undefined }), replace: true });
+    },
+    onError: (error) => showError("The card was not stored", error),
+  });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each card
+  useEffect(() => {
+    if (card !== undefined) start(card);
+  }, [card]);
+}
