@@ -61,7 +61,7 @@ test("checkout without a card: it is entered at the provider, and pays with the 
   await page.context().close();
 });
 
-test("payment methods: a card is added at the provider; one that another account entered is refused", async () => {
+test("payment methods: a card is added at the provider; the card of somebody else's link is not", async () => {
   const [buyer, other] = [await market.createUser(), await market.createUser()];
   const watched = await openAs(buyer, "/account/payment-methods");
   const { page } = watched;
@@ -73,7 +73,7 @@ test("payment methods: a card is added at the provider; one that another account
   await mustBeSound(watched, "payment methods");
   await page.context().close();
   const { page: foreign } = await openAs(other, `/account/payment-methods?card=${sessionId}`);
-  await sees(foreign, "The card was not stored");
+  await sees(foreign, "A card was not stored");
   assert.deepEqual((await other.get("/v1/payment-methods")).body.data, []);
   await foreign.context().close();
 });

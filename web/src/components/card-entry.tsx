@@ -3,9 +3,13 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useEffect } from "react";
 import { stoa } from "../api.ts";
-import { showError } from "../lib/toasts.ts";
+import { hasDraft, saveDraft, takeDraft } from "../lib/drafts.ts";
+import { showError, showToast } from "../lib/toasts.ts";
 import { useAction } from "../lib/use-action.ts";
 import { paymentMethodsQuery } from "../queries/account.ts";
+
+/** The draft that says that this account asked for the page in this browser: a link of somebody else must not add their card. */
+const ASKED = "card-entry";
 
 interface EnterCardProps {
   className: string;
@@ -21,6 +25,7 @@ export function EnterCard({ className, children, onLeave }: EnterCardProps) {
       await stoa.paymentMethods.startSetup({ returnTo }, { idempotencyKey }),
     onSuccess: ({ url }) => {
       onLeave?.();
+      saveDraft(ASKED, true);
       location.assign(url);
     },
     onError: (error) => showError("The page for cards did not open", error),
@@ -29,7 +34,7 @@ export function EnterCard({ className, children, onLeave }: EnterCardProps) {
     <button
       type="button"
       className={className}
-      disabled={open.isPending || open.isSuccess}
+      disabled={open.isPending}
       onClick={() => open.start(addressWithoutCard())}
     >
       {children}
@@ -52,6 +57,7 @@ export function useEnteredCard(card: string | undefined, onStored: (method: Paym
       await stoa.paymentMethods.create({ token }, { idempotencyKey }),
     onSuccess: async (method) => {
       await client.invalidateQueries({ queryKey: paymentMethodsQuery.queryKey });
+      takeDraft(ASKED);
       onStored(method);
       await navigate({ to: ".", search: (old: object) => ({ ...old, card: undefined }), replace: true });
     },
@@ -59,6 +65,8 @@ export function useEnteredCard(card: string | undefined, onStored: (method: Paym
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each card
   useEffect(() => {
-    if (card !== undefined) start(card);
+    if (card === undefined) return;
+    if (hasDraft(ASKED)) start(card);
+    else showToast("A card was not stored, because you did not ask for it in this browser. Add it again.");
   }, [card]);
 }
