@@ -1,5 +1,5 @@
 import { api } from "@stoa/contract";
-import { resumableRoute, route } from "../../platform/http/route.ts";
+import { repeatableRoute, resumableRoute, route } from "../../platform/http/route.ts";
 import {
   addPaymentMethod,
   listPaymentMethods,
@@ -16,7 +16,12 @@ export const paymentRoutes = [
     (ctx, caller, { body }) => addPaymentMethod(ctx, caller, body.token),
     resumeMethod,
   ),
-  route(api.paymentMethods.startSetup, (ctx, caller, { body }) => startCardSetup(ctx, caller, body.returnTo)),
+  repeatableRoute(
+    "It writes nothing; each request only draws another link to the provider's page.",
+    route(api.paymentMethods.startSetup, (ctx, caller, { body }) =>
+      startCardSetup(ctx, caller, body.returnTo),
+    ),
+  ),
   route(api.paymentMethods.delete, (ctx, caller, { params }) =>
     removePaymentMethod(ctx, caller, params.methodId),
   ),
