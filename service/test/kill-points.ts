@@ -121,8 +121,11 @@ export async function writtenSince(
   return [...grown, ...lines].sort();
 }
 
-/** Columns with counters, random values or durations. */
-const VARYING = new Set(["number", "receipt_number", "last", "lookup", "duration_ms", "completion_tokens"]);
+/** Columns with counters, random values, durations, or a time as a number. */
+const VARYING = new Set([
+  ...["number", "receipt_number", "last", "lookup", "duration_ms", "completion_tokens"],
+  "last_step",
+]);
 
 /** Masks a row and the JSON in it. */
 function mask(value: unknown): unknown {
