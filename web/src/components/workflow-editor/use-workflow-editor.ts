@@ -1,6 +1,6 @@
 import type { ProductDetail } from "@stoa/sdk";
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
-import { getRouteApi } from "@tanstack/react-router";
+import { getRouteApi, useRouter } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type EditHistory, recordEdit, redo, startHistory, undo } from "../../lib/edit-history.ts";
 import { useDebounced } from "../../lib/use-debounced.ts";
@@ -25,6 +25,7 @@ import { WorkflowSaver } from "./workflow-saver.ts";
 
 const route = getRouteApi("/studio/workflows/$productId");
 const CHECK_AFTER_MS = 250;
+const ADDRESS_AFTER_MS = 200;
 
 export interface OpenEditor extends WorkflowEditor {
   saver: WorkflowSaver;
@@ -47,8 +48,9 @@ export function useWorkflowEditor(): OpenEditor {
   const document = history.present;
   const { definition, isReadable } = useDefinition(document.text);
   const steps = useMemo(() => stepsOf(definition), [definition]);
-  const { step } = route.useSearch();
-  const [selection, setSelection] = useState<Selection>(step ?? null);
+  const router = useRouter();
+  // Once: a later change of the address follows the selection.
+  const [selection, setSelection] = useState<Selection>(() => stepOf(router.latestLocation.search));
   const { run, showRun } = useShownRun(productId, steps);
   const { problems, values, isChecked, isUnknown } = useCheck(
     document.text,
@@ -171,17 +173,26 @@ function useCheck(text: string, stepId: string | null, executionId: string | nul
   return { problems, values, isChecked, isUnknown: settled === text && isError };
 }
 
-/** The step is in the address, too: a link to the page leads to it. */
+const stepOf = ({ step }: { step?: unknown }): Selection => (typeof step === "string" ? step : null);
+
+/** The step is in the address, too: a link to the page leads to it. It follows at rest, because it costs more than the step's form. */
 function useSelect(setSelection: (selection: Selection) => void): WorkflowEditor["select"] {
   const navigate = route.useNavigate();
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
   return useCallback(
     (selection, { field } = {}) => {
       setSelection(selection);
-      void navigate({
-        search: (old) => ({ ...old, step: selection ?? undefined }),
-        replace: true,
-        resetScroll: false,
-      });
+      clearTimeout(timer.current);
+      timer.current = setTimeout(
+        () =>
+          void navigate({
+            search: (old) => ({ ...old, step: selection ?? undefined }),
+            replace: true,
+            resetScroll: false,
+          }),
+        ADDRESS_AFTER_MS,
+      );
       if (field === undefined) return;
       // The form of the step is there after the next frame.
       requestAnimationFrame(() =>

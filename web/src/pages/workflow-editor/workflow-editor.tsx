@@ -64,7 +64,7 @@ function Editor({ onPublished }: { onPublished: () => void }) {
   useTitle(`Edit ${product.title}`);
   useEditorKeys(editor);
   const isNarrow = useIsNarrow();
-  const { view: wanted = "canvas" } = route.useSearch();
+  const wanted = route.useSearch({ select: ({ view = "canvas" }) => view });
   const view: EditorView = isNarrow && wanted === "split" ? "canvas" : wanted;
   return (
     <EditorProvider value={editor}>
