@@ -129,6 +129,8 @@ suite("workflow editor", () => {
     await nodeOf(page, "approval").and(page.locator(".is-asking")).waitFor();
     await nodeOf(page, "approval").focus();
     await keyboard.press("Enter");
+    // Enter opens the fields of the step, and the focus follows a frame later.
+    await page.locator('[data-field="id"] input:focus').waitFor();
     await page.getByRole("button", { name: "Approve" }).focus();
     await keyboard.press("Enter");
     await nodeOf(page, "transform2").and(page.locator(".is-done")).waitFor();
