@@ -306,12 +306,14 @@ test("guide files: its shell blocks give the described results", async () => {
 
 test("guide payments: its shell blocks give the described results", async () => {
   const blocks = await keyedBlocksOf("payments.md");
-  const [, bought, quoted, methods, confirmed, chosenPlan, changedPlan, ...others] = await run(blocks);
+  const [, bought, quoted, cardPage, methods, confirmed, chosenPlan, changedPlan, ...others] =
+    await run(blocks);
   const [declined, paid] = answersIn(bought!);
   assert.equal(declined.error.details.declineCode, "card_declined");
   assert.equal(paid.data.status, "completed");
   const [quote] = answersIn(quoted!);
   assert.equal(quote.data.lines.total, quote.data.expectedPrice);
+  assert.match(answersIn(cardPage!)[0]!.data.url, /\/dev\/payments\/cards\//);
   const [chosen, removed] = answersIn(methods!);
   assert.deepEqual([chosen.data.isDefault, removed.data], [true, { id: chosen.data.id, deleted: true }]);
   assert.equal(answersIn(confirmed!)[0]!.data.status, "completed");
