@@ -224,6 +224,8 @@ suite("accounts", () => {
     const { page } = watched;
     await page.getByLabel("Search users").fill("mallory q");
     await page.getByRole("link", { name: "Mallory Quick" }).click();
+    // The list has a filter with the same label.
+    await page.getByLabel("Own quota").waitFor();
     await page.getByLabel("Plan").selectOption("business");
     await page.getByLabel("Own quota").fill("a lot");
     await click(page, "Save changes");
