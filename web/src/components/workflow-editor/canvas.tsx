@@ -9,7 +9,15 @@ import {
   ReactFlowProvider,
   useReactFlow,
 } from "@xyflow/react";
-import { type DragEvent, type KeyboardEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import {
+  type DragEvent,
+  type KeyboardEvent,
+  useCallback,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 import { NODE } from "../../lib/graph-layout.ts";
 import { useKeys } from "../../lib/use-keys.ts";
 import { useStableHandler } from "../../lib/use-stable-handler.ts";
@@ -53,8 +61,9 @@ function CanvasArea() {
   const edges = useEdges(editor, selectedEdge, insert);
   const hasMinimap = steps.length > 1 && width >= MIN_MINIMAP_WIDTH;
   const fit = useMemo(() => fitBeside(hasMinimap ? layout.direction : null), [hasMinimap, layout.direction]);
-  // The library holds the nodes: a step that is dragged then renders itself and its lines, not the canvas.
-  useEffect(() => flow.setNodes(nodes), [flow, nodes]);
+  // The library holds the nodes: a step that is dragged then renders itself and its lines, not the canvas. Before the next key arrives,
+  // so that the focus of a step makes its port the next tab stop.
+  useLayoutEffect(() => flow.setNodes(nodes), [flow, nodes]);
   const focusStep = (id: string) => {
     select(id);
     area.current
