@@ -236,7 +236,7 @@ test("one product: its figures, its CSV, its entries, and its link", async () =>
   await page.getByRole("combobox", { name: "Product", exact: true }).selectOption("Essay Writer");
   await figure(page, "Net revenue").getByText(money(summary.netRevenue), { exact: true }).waitFor();
   await figure(page, "Runs by buyers").getByText(String(funnel.runs), { exact: true }).waitFor();
-  assert.equal(await page.getByText("Buyers who come back").count(), 0, "nobody comes back to one product");
+  assert.equal(await page.getByText("Buyers who come back").count(), 0, "nobody returns to one product");
   assert.equal(new URL(page.url()).searchParams.get("product"), productId);
   const groups = await saveCsv(page, "Net revenue by product");
   assert.deepEqual(

@@ -17,7 +17,7 @@ import { sharedMethods } from "./methods.ts";
 const PATH = /^\/(?!\/)[\w\-.~%/?=&,:+*]*$/;
 const CardPageRequest = z.strictObject({ returnTo: z.string().max(500).regex(PATH) });
 
-/** The page on which a buyer enters a card. Its id is the path to which it leads back, so that nothing needs to be stored. */
+/** The page on which a buyer enters a card. Its id is the path to which it redirects, so that nothing needs to be stored. */
 export const cardEndpoints: Endpoint[] = [
   ["POST", /^\/v1\/card-pages$/, makeCardPage],
   ["GET", /^\/cards\/([^/]+)$/, showCardPage],

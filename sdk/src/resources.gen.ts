@@ -983,7 +983,7 @@ export class PaymentMethodsResource extends Resource {
   /**
    * Open the payment provider's page for a card
    *
-   * The buyer enters the card there, and comes back to `returnTo` with `card` in the query. Send that as the `token` of `POST /payment-methods`. Who comes back without it has entered none.
+   * The buyer enters the card there, and is redirected to `returnTo` with `card` in the query. Send that as the `token` of `POST /payment-methods`. A buyer who returns without it has entered none.
    *
    * Needs the permission `purchases:write`.
    */

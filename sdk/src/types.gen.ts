@@ -1255,7 +1255,7 @@ export interface PaymentMethod {
 }
 
 export interface AddPaymentMethod {
-  /** The token or id that the payment provider gave the browser for the card, or the `card` with which its page for cards led back */
+  /** The token or id that the payment provider gave the browser for the card, or the `card` with which its page for cards redirected the browser */
   token: string;
 }
 
@@ -1265,7 +1265,7 @@ export interface CardSetup {
 }
 
 export interface StartCardSetup {
-  /** The path of this website to which the provider's page leads back; its query gets `card` */
+  /** The path of this website to which the provider's page redirects, with `card` added to the query */
   returnTo?: string;
 }
 

@@ -21,7 +21,7 @@ export const AddPaymentMethod = z
       .min(1)
       .max(255)
       .describe(
-        "The token or id that the payment provider gave the browser for the card, or the `card` with which its page for cards led back",
+        "The token or id that the payment provider gave the browser for the card, or the `card` with which its page for cards redirected the browser",
       ),
   })
   .meta({ id: "AddPaymentMethod" });
@@ -33,7 +33,9 @@ export const StartCardSetup = z
       .max(500)
       .regex(/^\/(?!\/)[\w\-.~%/?=&,:+*]*$/)
       .default("/account/payment-methods")
-      .describe("The path of this website to which the provider's page leads back; its query gets `card`"),
+      .describe(
+        "The path of this website to which the provider's page redirects, with `card` added to the query",
+      ),
   })
   .meta({ id: "StartCardSetup" });
 
@@ -83,7 +85,7 @@ export const startSetup = endpoint({
   path: "/payment-methods/setup",
   summary: "Open the payment provider's page for a card",
   description:
-    "The buyer enters the card there, and comes back to `returnTo` with `card` in the query. Send that as the `token` of `POST /payment-methods`. Who comes back without it has entered none.",
+    "The buyer enters the card there, and is redirected to `returnTo` with `card` in the query. Send that as the `token` of `POST /payment-methods`. A buyer who returns without it has entered none.",
   access: writes,
   request: json(StartCardSetup, { returnTo: "/account/payment-methods" }),
   response: one(CardSetup),

@@ -8,8 +8,8 @@ import { showError, showToast } from "../lib/toasts.ts";
 import { useAction } from "../lib/use-action.ts";
 import { paymentMethodsQuery } from "../queries/account.ts";
 
-/** The draft that says that this account asked for the page in this browser: a link of somebody else must not add their card. */
-const ASKED = "card-entry";
+/** The draft that says that this account requested the page in this browser: a link of somebody else must not add their card. */
+const REQUESTED = "card-entry";
 
 interface EnterCardProps {
   className: string;
@@ -18,14 +18,14 @@ interface EnterCardProps {
   onLeave?: () => void;
 }
 
-/** Opens the payment provider's page for cards, which leads back to this page with `card` in the address. */
+/** Opens the payment provider's page for cards, which redirects to this page with `card` in the address. */
 export function EnterCard({ className, children, onLeave }: EnterCardProps) {
   const open = useAction({
     run: async (returnTo: string, idempotencyKey) =>
       await stoa.paymentMethods.startSetup({ returnTo }, { idempotencyKey }),
     onSuccess: ({ url }) => {
       onLeave?.();
-      saveDraft(ASKED, true);
+      saveDraft(REQUESTED, true);
       location.assign(url);
     },
     onError: (error) => showError("The page for cards did not open", error),
@@ -57,7 +57,7 @@ export function useEnteredCard(card: string | undefined, onStored: (method: Paym
       await stoa.paymentMethods.create({ token }, { idempotencyKey }),
     onSuccess: async (method) => {
       await client.invalidateQueries({ queryKey: paymentMethodsQuery.queryKey });
-      takeDraft(ASKED);
+      takeDraft(REQUESTED);
       onStored(method);
       await navigate({ to: ".", search: (old: object) => ({ ...old, card: undefined }), replace: true });
     },
@@ -66,7 +66,7 @@ export function useEnteredCard(card: string | undefined, onStored: (method: Paym
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each card
   useEffect(() => {
     if (card === undefined) return;
-    if (hasDraft(ASKED)) start(card);
+    if (hasDraft(REQUESTED)) start(card);
     else showToast("A card was not stored, because you did not ask for it in this browser. Add it again.");
   }, [card]);
 }

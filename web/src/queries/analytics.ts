@@ -208,7 +208,7 @@ export function reportQuery(search: AnalyticsSearch) {
   });
 }
 
-/** Of all products: an account buys a product once, so that nobody comes back to one. */
+/** Of all products: an account buys a product once, so that nobody returns to one. */
 export const customersQuery = (span: CustomersSpan) =>
   queryOptions({
     queryKey: ["analytics", "customers", span],

@@ -28,7 +28,7 @@ interface CheckoutSearch {
   again?: true;
   /** A discount code, for links of sellers. */
   code?: string;
-  /** What the payment provider's page for cards led back with. */
+  /** What the payment provider's page for cards added to the address. */
   card?: string;
 }
 

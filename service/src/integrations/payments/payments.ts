@@ -198,7 +198,7 @@ export interface Payments {
   listDisputes(since: Date): AsyncIterable<Dispute>;
   listPayouts(since: Date): AsyncIterable<ListedPayout>;
   /**
-   * Returns the provider's page on which a user enters a card. It leads back to this path of ours with `card` in the query, which
+   * Returns the provider's page on which a user enters a card. It redirects to this path of ours with `card` in the query, which
    * `findMethod` takes as a token.
    */
   startCardSetup(userId: string, returnTo: string): Promise<string>;
