@@ -85,7 +85,7 @@ export class WebBuild {
       styles: [entry, ...others].flatMap(({ css = [] }) => css),
       font: [entry, ...others]
         .flatMap(({ assets = [] }) => assets)
-        .find((name) => name.includes("latin-opsz-normal")),
+        .find((name) => name.startsWith("inter-latin.")),
     };
   }
 
