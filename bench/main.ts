@@ -8,6 +8,7 @@ import { measureAuthenticate } from "./scenarios/authenticate.ts";
 import { measureCatalogue } from "./scenarios/catalogue.ts";
 import { measureClicks } from "./scenarios/clicks.ts";
 import { measureCommandLine } from "./scenarios/command-line.ts";
+import { measureDuplicates } from "./scenarios/duplicates.ts";
 import { measureExecute } from "./scenarios/execute.ts";
 import { measureExpressions } from "./scenarios/expressions.ts";
 import { measureLedger } from "./scenarios/ledger.ts";
@@ -29,6 +30,7 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   size: measureSize,
   list: measureList,
   catalogue: measureCatalogue,
+  duplicates: measureDuplicates,
   execute: measureExecute,
   streams: measureStreams,
   expressions: measureExpressions,

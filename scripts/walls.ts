@@ -49,7 +49,8 @@ const groups: Record<string, Record<string, string[]>> = {
   catalog: {
     entitlements: [],
     search: [],
-    products: ["entitlements", "search"],
+    duplicates: [],
+    products: ["entitlements", "search", "duplicates"],
     files: ["entitlements", "search", "products"],
     "import-export": ["search", "products"],
     reviews: ["entitlements", "search", "products"],

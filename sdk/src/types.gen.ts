@@ -3302,10 +3302,11 @@ export interface ModeratedProduct {
   moderation: Moderation | null;
   /** Open reports: the oldest 20 */
   reports: ({
+    /** null: the marketplace found a copy of another seller's text or title */
     reporter: {
       id: string;
       name: string;
-    };
+    } | null;
     reasonCode: Open<"malicious" | "illegal" | "infringing" | "misleading" | "spam" | "other">;
     comment: string | null;
     /** ISO 8601, UTC, milliseconds */
@@ -3351,7 +3352,7 @@ export interface ProductChecks {
     /** Of the words, three at a time; 1: the same text */
     textSimilarity: number;
   })[];
-  /** Number of compared products: those with the same text or title, the newest of the seller, and published ones that share words of the title */
+  /** Number of compared products: those with nearly the same text or title, the newest of the seller, and published ones that share words of the title */
   compared: number;
 }
 

@@ -5,6 +5,12 @@ import { deleteOldRequests } from "./accounts/request-logs/request-log.ts";
 import { deleteExpiredSignInData } from "./accounts/sign-in/cleanup.ts";
 import { sweepBlobs } from "./catalog/files/blob-sweep.ts";
 import {
+  type CheckForCopiesData,
+  checkForCopies,
+  checkForCopiesJob,
+  requestMissingCopyChecks,
+} from "./catalog/products/copy-reports.ts";
+import {
   type NotifyBuyersData,
   notifyBuyers,
   notifyBuyersJob,
@@ -59,6 +65,7 @@ import type { QueuedJob, ScheduledJob } from "./platform/jobs/job-worker.ts";
 export const jobKinds = [
   sendEmailJob,
   notifyBuyersJob,
+  checkForCopiesJob,
   refundBuyersJob,
   detachMethodJob,
   recoverJob,
@@ -102,6 +109,7 @@ export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
   { name: "verify-ledger", cron: "13 2 * * *", run: () => verifyLedgerNightly(ctx) },
   { name: "reconcile-payments", cron: "37 2 * * *", run: () => reconcileNightly(ctx) },
   { name: "update-word-frequencies", cron: "47 4 * * *", run: () => updateWordFrequencies(ctx) },
+  { name: "request-copy-checks", cron: "7 4 * * *", run: () => requestMissingCopyChecks(ctx) },
   { name: "fail-abandoned-runs", cron: "* * * * *", run: () => failAbandonedRuns(ctx) },
   { name: "erase-run-texts", cron: "*/5 * * * *", run: async () => void (await eraseOldTexts(ctx)) },
   { name: "delete-old-provider-calls", cron: "57 3 * * *", run: () => deleteOldCalls(ctx) },
@@ -142,6 +150,7 @@ export const listQueuedJobs = (ctx: Context): QueuedJob[] => [
     run: (data, signal) => sendQueuedEmail(ctx, (data as { mailId: string }).mailId, signal),
   },
   { ...notifyBuyersJob, run: (data, signal) => notifyBuyers(ctx, data as NotifyBuyersData, signal) },
+  { ...checkForCopiesJob, run: (data) => checkForCopies(ctx, data as CheckForCopiesData) },
   { ...refundBuyersJob, run: (data, signal) => runRefundBuyersJob(ctx, data as RefundBuyersData, signal) },
   { ...detachMethodJob, run: (data) => detachAtProvider(ctx, data as DetachedMethod) },
   {

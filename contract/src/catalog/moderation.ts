@@ -28,7 +28,10 @@ export const ModeratedProduct = z
     reports: z
       .array(
         z.object({
-          reporter: z.object({ id: z.string(), name: z.string() }),
+          reporter: z
+            .object({ id: z.string(), name: z.string() })
+            .nullable()
+            .describe("null: the marketplace found a copy of another seller's text or title"),
           reasonCode: z.enum(suspensionReasons),
           comment: z.string().nullable(),
           createdAt: Timestamp,

@@ -3,6 +3,8 @@ import { toUserId } from "../../accounts/people/users.ts";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { findLookAlikes, findNearDuplicates } from "../duplicates/duplicates.ts";
+import { createTextComparison } from "../duplicates/text-similarity.ts";
 import { findByTitleWords } from "../search/title-matches.ts";
 import {
   type CheckedProductRow,
@@ -14,7 +16,6 @@ import {
   type ReleasedVersionRow,
 } from "./check-queries.ts";
 import { contentWarnings } from "./content-warnings.ts";
-import { createTextComparison } from "./text-similarity.ts";
 
 const CANDIDATES_EACH = 30;
 const SHOWN_DUPLICATES = 5;
@@ -44,16 +45,22 @@ const toApproved = ({ createdAt, ...version }: ReleasedVersionRow) => ({
 });
 
 async function findDuplicates(ctx: Context, product: CheckedProductRow) {
-  const [copies, byTitle] = await Promise.all([
+  const [copies, byTitle, byText, lookAlikes] = await Promise.all([
     findLikelyCopies(ctx.db, product, CANDIDATES_EACH),
     findByTitleWords(ctx, product, CANDIDATES_EACH),
+    findNearDuplicates(ctx.db, product),
+    findLookAlikes(ctx.db, { ...product, purchases: 0 }),
   ]);
-  const ids = [...new Set([...copies, ...byTitle])].filter((id) => id !== product.id);
+  const similarities = new Map(byText.map(({ product: { id }, similarity }) => [id, similarity]));
+  const lookAlikeIds = lookAlikes.map(({ id }) => id);
+  const ids = [...new Set([...copies, ...byTitle, ...similarities.keys(), ...lookAlikeIds])].filter(
+    (id) => id !== product.id,
+  );
   const options = { title: product.title, characters: COMPARED_CHARACTERS };
   const rows = await listCompared(ctx.db, ids, options);
   const compareText = createTextComparison(product.content.slice(0, COMPARED_CHARACTERS));
   const duplicates = rows
-    .map((row) => toDuplicate(product, row, compareText(row.text)))
+    .map((row) => toDuplicate(product, row, similarities.get(row.id) ?? compareText(row.text)))
     .toSorted((a, b) => likenessOf(b) - likenessOf(a) || b.id.localeCompare(a.id))
     .slice(0, SHOWN_DUPLICATES);
   return { duplicates, compared: rows.length };

@@ -62,7 +62,7 @@ export async function listForModerators(
 
 const toReports = (reports: OpenReport[]): Pick<ModeratedProduct, "reports" | "openReports"> => ({
   reports: reports.map(({ reporterId, reporterName, reasonCode, comment, createdAt }) => ({
-    reporter: { id: toUserId(reporterId), name: reporterName },
+    reporter: reporterId === null ? null : { id: toUserId(reporterId), name: reporterName ?? "" },
     reasonCode,
     comment,
     createdAt: createdAt.toISOString(),

@@ -11,6 +11,7 @@ import type { Tx } from "../../platform/db/database.ts";
 import { renderCard } from "../search/card.ts";
 import { updateListing } from "../search/listing.ts";
 import { mustBeComplete } from "./checklist.ts";
+import { requestCopyCheck } from "./copy-reports.ts";
 import { checkIfMatch } from "./detail.ts";
 import { isModerated, type Move, type MoveName, moves } from "./lifecycle.ts";
 import { describeReason, type ModerationReason, renderModerationEmail } from "./moderation-email.ts";
@@ -102,6 +103,7 @@ async function move(
   if (name === "suspend") await resolveReports(tx, product.id, ctx.now());
   await publishMoveEvent(ctx, tx, product, moves[name]);
   await requestVersionNotifications(ctx, tx, product, after);
+  if (after.status === "published") await requestCopyCheck(ctx, tx, after.id);
   await notifyAuthor(ctx, tx, product, name, said);
   await recordAudit(ctx, tx, {
     actorId,

@@ -25,6 +25,7 @@ import { mustAcceptOldInputs } from "./breaking-changes.ts";
 import { mustStayComplete } from "./checklist.ts";
 import { analyzeContent, declaredVariables } from "./content.ts";
 import { contentWarnings } from "./content-warnings.ts";
+import { requestCopyCheck } from "./copy-reports.ts";
 import { checkIfMatch } from "./detail.ts";
 import { isModerated } from "./lifecycle.ts";
 import {
@@ -387,6 +388,8 @@ export async function writeChange(ctx: Context, tx: Tx, { before, after, fields 
     product: { id: toId("prod", before.id), changes },
   });
   await requestVersionNotifications(ctx, tx, before, after);
+  if (after.status === "published" && (fields.includes("title") || fields.includes("content")))
+    await requestCopyCheck(ctx, tx, before.id);
   return changes;
 }
 

@@ -3,7 +3,8 @@ import { sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 
 interface Report {
-  reporterId: string;
+  /** null: the marketplace itself. */
+  reporterId: string | null;
   reasonCode: SuspensionReason;
   comment: string | null;
   createdAt: Date;
@@ -11,12 +12,15 @@ interface Report {
 
 export interface OpenReport extends Report {
   productId: string;
-  reporterName: string;
+  reporterName: string | null;
   /** Of all open reports of the product. */
   openReports: number;
 }
 
-/** Returns false when the user has an open report of the product. A resolved one is replaced. */
+/**
+ * Returns false when the user has an open report of the product. A resolved one is replaced; the marketplace does not repeat what moderators
+ * resolved.
+ */
 export async function insertReport(tx: Tx, report: Report & { productId: string }): Promise<boolean> {
   const written = await tx
     .insertInto("productReports")
@@ -25,7 +29,13 @@ export async function insertReport(tx: Tx, report: Report & { productId: string 
       conflict
         .columns(["productId", "reporterId"])
         .doUpdateSet({ ...report, resolvedAt: null })
-        .where("productReports.resolvedAt", "is not", null),
+        .where("productReports.resolvedAt", "is not", null)
+        .where((where) =>
+          where.or([
+            where("productReports.reporterId", "is not", null),
+            where("productReports.comment", "is distinct from", report.comment),
+          ]),
+        ),
     )
     .returning("productId")
     .executeTakeFirst();
@@ -56,7 +66,7 @@ export async function listOpenReports(
        select o.*, count(*) over () as open_reports from product_reports o
         where o.product_id = asked.id and o.resolved_at is null
         order by o.created_at, o.reporter_id limit ${most}) o
-      join users u on u.id = o.reporter_id
+      left join users u on u.id = o.reporter_id
      order by o.created_at, o.reporter_id`.execute(db);
   return rows;
 }

@@ -562,12 +562,20 @@ export interface ProductDailyViews {
   views: ColumnType<number, bigint | number, bigint | number>;
 }
 
+export interface ProductFingerprints {
+  bands: number[];
+  createdAt: Timestamp;
+  productId: string;
+  signature: Buffer;
+  titleKeys: number[];
+}
+
 export interface ProductReports {
   comment: string | null;
   createdAt: Timestamp;
   productId: string;
   reasonCode: string;
-  reporterId: string;
+  reporterId: string | null;
   resolvedAt: Timestamp | null;
 }
 
@@ -1156,6 +1164,7 @@ export interface DB {
   paymentMethods: PaymentMethods;
   payouts: Payouts;
   productDailyViews: ProductDailyViews;
+  productFingerprints: ProductFingerprints;
   productReports: ProductReports;
   products: Products;
   productStats: ProductStats;

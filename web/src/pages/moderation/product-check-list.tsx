@@ -146,9 +146,10 @@ function ReportCheck({ moderated: { reports, openReports } }: { moderated: Moder
       title={openReports === 1 ? "1 open report" : `${formatCount(openReports)} open reports`}
     >
       {reports.map(({ reporter, reasonCode, comment, createdAt }) => (
-        <span key={reporter.id + createdAt}>
+        <span key={(reporter?.id ?? "") + createdAt}>
           {reasonLabel(reasonCode)}
-          {comment && <>: “{comment}”</>} <PersonLink person={reporter} />, <Time iso={createdAt} />
+          {comment && <>: “{comment}”</>} {reporter ? <PersonLink person={reporter} /> : "The marketplace"},{" "}
+          <Time iso={createdAt} />
         </span>
       ))}
     </Check>

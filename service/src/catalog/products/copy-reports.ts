@@ -1,0 +1,84 @@
+import { NIL } from "uuid";
+import type { Context } from "../../core/context.ts";
+import { toId } from "../../core/ids.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import type { JobDefinition } from "../../platform/jobs/job-queue.ts";
+import { findLookAlikes, findNearDuplicates, storeFingerprint } from "../duplicates/duplicates.ts";
+import {
+  type FingerprintedProduct,
+  findFingerprinted,
+  listFingerprintStates,
+} from "../duplicates/queries.ts";
+import { insertReport } from "./report-queries.ts";
+
+export const checkForCopiesJob: JobDefinition = {
+  name: "check-for-copies",
+  retries: 10,
+  retryDelaySeconds: 10,
+  maxRetryDelaySeconds: 3_600,
+  attemptTimeoutSeconds: 300,
+};
+
+export interface CheckForCopiesData {
+  productId: string;
+}
+
+const BATCH_SIZE = 1_000;
+const NAMED_PRODUCTS = 3;
+const MAX_TITLE_CHARACTERS = 80;
+
+/** In the transaction that puts a product on sale, or changes the title or version of one on sale. */
+export const requestCopyCheck = (ctx: Context, tx: Tx, productId: string): Promise<void> =>
+  ctx.jobs.send(tx, checkForCopiesJob.name, { productId } satisfies CheckForCopiesData);
+
+/**
+ * Stores the fingerprint of a product on sale. Reports it to the moderators, in the name of the marketplace, if another seller published
+ * nearly the same text before, or sells more under almost the same title.
+ */
+export async function checkForCopies(ctx: Context, { productId }: CheckForCopiesData): Promise<void> {
+  const product = await findFingerprinted(ctx.db, productId);
+  if (product?.status !== "published") return;
+  await storeFingerprint(ctx, product);
+  const [duplicates, lookAlikes] = await Promise.all([
+    findNearDuplicates(ctx.db, product),
+    findLookAlikes(ctx.db, product),
+  ]);
+  const originals = duplicates.filter(({ product: other }) => isOriginal(product, other));
+  if (originals.length === 0 && lookAlikes.length === 0) return;
+  const comment = [
+    ...originals.map(
+      ({ product: other, similarity }) =>
+        `Its text is ${Math.floor(similarity * 100)} % the same as that of ${nameOf(other)}, which was published before.`,
+    ),
+    ...lookAlikes.map((other) => `Its title is almost that of ${nameOf(other)}, which sold more.`),
+  ];
+  const report = {
+    productId,
+    reporterId: null,
+    reasonCode: originals.length > 0 ? ("infringing" as const) : ("misleading" as const),
+    comment: comment.slice(0, NAMED_PRODUCTS).join(" "),
+    createdAt: ctx.now(),
+  };
+  await ctx.db.transaction().execute((tx) => insertReport(tx, report));
+}
+
+const isOriginal = (product: FingerprintedProduct, other: FingerprintedProduct): boolean =>
+  other.authorId !== product.authorId && other.firstPublishedAt < product.firstPublishedAt;
+
+const nameOf = ({ id, title }: FingerprintedProduct): string =>
+  `“${title.slice(0, MAX_TITLE_CHARACTERS).toWellFormed()}” (${toId("prod", id)})`;
+
+/** Requests the check of each product on sale that was never checked, such as those that are older than the check. */
+export async function requestMissingCopyChecks(ctx: Context): Promise<void> {
+  let after: string = NIL;
+  for (;;) {
+    const states = await listFingerprintStates(ctx.db, after, BATCH_SIZE);
+    const missing = states.filter(({ isFingerprinted }) => !isFingerprinted);
+    await ctx.db.transaction().execute(async (tx) => {
+      for (const { id } of missing) await requestCopyCheck(ctx, tx, id);
+    });
+    const last = states.at(-1);
+    if (!last || states.length < BATCH_SIZE) return;
+    after = last.id;
+  }
+}
