@@ -33,9 +33,16 @@ const retired = new Map([
   ["wish", "input, request or options"],
 ]);
 
-const CODE = ["contract/src", "service/src", "service/test", "fake-payments", "e2e", "bench", "scripts"].map(
-  (folder) => `${folder}/**/*.ts`,
-);
+const CODE = [
+  "contract/src",
+  "evaluation",
+  "service/src",
+  "service/test",
+  "fake-payments",
+  "e2e",
+  "bench",
+  "scripts",
+].map((folder) => `${folder}/**/*.ts`);
 const NOT_CODE = /\/\*[\s\S]*?\*\/|\/\/.*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`/g;
 const IDENTIFIER = /[A-Za-z_$][\w$]*/g;
 
