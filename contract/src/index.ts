@@ -647,6 +647,7 @@ export {
   roles,
 } from "./core/permissions.ts";
 export { type Provider, providers } from "./core/providers.ts";
+export type { SignedRunReceipt } from "./core/signed-run-receipt.ts";
 export { hasInvisible, toVisibleLine, toVisibleText, visibleLine, visibleText } from "./core/visible-text.ts";
 export {
   type CallbackData,
@@ -705,7 +706,7 @@ export {
   OpenAiError,
   type OpenAiModel,
 } from "./execution/openai.ts";
-export { RunReceipt, type SignedRunReceipt } from "./execution/run-receipts.ts";
+export { RunReceipt } from "./execution/run-receipts.ts";
 export type {
   CallbackSecret,
   CheckWorkflow,

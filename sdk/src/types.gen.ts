@@ -217,6 +217,17 @@ export interface ProductSample {
   executionId?: string;
   /** When the author ran or typed it */
   createdAt: string;
+  /** The signed receipt of the author's run: with its salt, everybody can verify that the run had this input and output. Absent: typed, or without its invisible characters */
+  receipt?: SignedRunReceipt;
+}
+
+export interface SignedRunReceipt {
+  /** A JWS (RFC 7515) whose payload is a RunReceipt, signed with Ed25519 */
+  receipt: string;
+  /** Base64url. With it and a text, anybody can check that the receipt is about that text */
+  salt: string | null;
+  /** The public keys of this marketplace (JWKS) */
+  keysUrl: string;
 }
 
 export interface ProductFile {
@@ -313,6 +324,8 @@ export interface SampleInput {
   executionId?: string;
   /** Ignored, so that you can send back what you read */
   createdAt?: string;
+  /** Ignored, as createdAt */
+  receipt?: unknown;
 }
 
 export type Provider = Open<"openai" | "anthropic" | "google" | "mistral" | "groq" | "deepseek" | "xai" | "openrouter" | "ollama" | "openai-compatible" | "sandbox">;
@@ -1801,15 +1814,6 @@ export interface ExecutionShare {
   url: string;
   /** ISO 8601, UTC, milliseconds */
   createdAt: string;
-}
-
-export interface SignedRunReceipt {
-  /** A JWS (RFC 7515) whose payload is a RunReceipt, signed with Ed25519 */
-  receipt: string;
-  /** Base64url. With it and a text, anybody can check that the receipt is about that text */
-  salt: string | null;
-  /** The public keys of this marketplace (JWKS) */
-  keysUrl: string;
 }
 
 export interface WorkflowStep {

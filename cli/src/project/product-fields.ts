@@ -44,11 +44,15 @@ export function toFields(product: ProductDetail): Fields {
   const fields: Fields = {};
   for (const field of syncedFields)
     if (field !== "preview") fields[field] = (product as unknown as Fields)[field];
-  return { ...fields, samples: product.samples.map(withoutTime), preview: authorsPreview(product) };
+  return { ...fields, samples: product.samples.map(withoutServiceFields), preview: authorsPreview(product) };
 }
 
-/** The service sets the time of a sample. */
-const withoutTime = ({ createdAt: _, ...sample }: ProductDetail["samples"][number]) => sample;
+/** The service sets the time and the receipt of a sample. */
+const withoutServiceFields = ({
+  createdAt: _createdAt,
+  receipt: _receipt,
+  ...sample
+}: ProductDetail["samples"][number]) => sample;
 
 /** Without a preview of the author's, the service shows the beginning of the content. */
 function authorsPreview({ contentPreview, content }: ProductDetail): string {

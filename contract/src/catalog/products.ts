@@ -3,6 +3,7 @@ import { authorFields } from "../accounts/seller-profile.ts";
 import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, paging, Timestamp } from "../core/envelope.ts";
 import { Provider, providers } from "../core/providers.ts";
+import { SignedRunReceipt } from "../core/signed-run-receipt.ts";
 import { visibleLine, visibleText } from "../core/visible-text.ts";
 import { Variable } from "../formats/variables.ts";
 import { ProductFile, ProductImage } from "./files.ts";
@@ -48,9 +49,12 @@ const SampleFields = z.object({
   model: z.string().describe("The model that wrote the output; for a workflow, those of its steps"),
   executionId: z.string().describe("The author's run that it was copied from; absent: the author typed it"),
   createdAt: Timestamp.describe("When the author ran or typed it"),
+  receipt: SignedRunReceipt.describe(
+    "The signed receipt of the author's run: with its salt, everybody can verify that the run had this input and output. Absent: typed, or without its invisible characters",
+  ),
 });
 
-export const ProductSample = SampleFields.partial({ executionId: true }).meta({
+export const ProductSample = SampleFields.partial({ executionId: true, receipt: true }).meta({
   id: "ProductSample",
   description: "An example of what the product makes.",
 });
@@ -152,6 +156,7 @@ const SampleInput = z
         "A completed run of yours of this product with stored texts. Input, output and model are copied from it, and stay when the run is deleted. If you send them too, they must be the same",
       ),
     createdAt: Timestamp.optional().describe("Ignored, so that you can send back what you read"),
+    receipt: z.unknown().optional().describe("Ignored, as createdAt"),
   })
   .meta({ id: "SampleInput", description: "Either input, output and model, or executionId." });
 

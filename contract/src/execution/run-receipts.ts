@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { endpoint, one } from "../core/endpoint.ts";
 import { Timestamp } from "../core/envelope.ts";
+import { SignedRunReceipt } from "../core/signed-run-receipt.ts";
 import { executionStatuses, executionTypes } from "./executions.ts";
 
 const spent = {
@@ -74,19 +75,7 @@ export const RunReceipt = z
   })
   .meta({ id: "RunReceipt" });
 
-const SignedRunReceipt = z
-  .object({
-    receipt: z.string().describe("A JWS (RFC 7515) whose payload is a RunReceipt, signed with Ed25519"),
-    salt: z
-      .string()
-      .nullable()
-      .describe("Base64url. With it and a text, anybody can check that the receipt is about that text"),
-    keysUrl: z.string().describe("The public keys of this marketplace (JWKS)"),
-  })
-  .meta({ id: "SignedRunReceipt" });
-
 export type RunReceipt = z.input<typeof RunReceipt>;
-export type SignedRunReceipt = z.input<typeof SignedRunReceipt>;
 
 export const executionReceipt = endpoint({
   name: "ai.executions.receipt",

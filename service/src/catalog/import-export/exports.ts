@@ -48,7 +48,7 @@ export async function toExportRecord(row: ExportRow) {
 
 /** The service sets the time. */
 function toExportedSample(stored: StoredSample) {
-  const { createdAt: _, ...sample } = toSample(stored);
+  const { createdAt: _createdAt, receipt: _receipt, ...sample } = toSample(stored);
   return sample;
 }
 

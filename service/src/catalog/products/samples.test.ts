@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { suite, test } from "node:test";
+import { RunReceipt } from "@stoa/contract";
+import { compactVerify, createLocalJWKSet } from "jose";
 import { createDraft, createProduct, haiku } from "../../../test/factories.ts";
 import { exportOf, jsonLines, sendImport } from "../../../test/import-export.ts";
 import { assertError, type Client } from "../../../test/market.ts";
@@ -26,6 +29,13 @@ const samplesOf = async (productId: string, reader: Pick<Client, "get"> = seller
   (await reader.get(`/v1/products/${productId}`)).body.data.samples;
 const send = (productId: string, samples: unknown, who = seller) =>
   who.patch(`/v1/products/${productId}`, { samples });
+
+/** Verified with the published keys. */
+async function readReceipt(receipt: string): Promise<RunReceipt> {
+  const keys = await market.as(null).get("/.well-known/stoa-receipts.json");
+  const { payload } = await compactVerify(receipt, createLocalJWKSet(keys.body));
+  return RunReceipt.parse(JSON.parse(new TextDecoder().decode(payload)));
+}
 
 async function hasRun(productId: string, variables: object = { topic: "rain" }) {
   const { executionId, output } = await runToCompletion(seller, { productId, variables });
@@ -149,8 +159,13 @@ suite("samples of runs", () => {
     const ranAt = market.clock.now.toISOString();
     market.clock.forward(60_000);
     const { data } = (await send(productId, [{ executionId }])).body;
-    const copied = { input: { topic: "rain" }, output, model: data.samples[0].model, executionId };
-    assert.deepEqual(data.samples, [{ ...copied, createdAt: ranAt }]);
+    const { model, receipt } = data.samples[0];
+    const copied = { input: { topic: "rain" }, output, model, executionId };
+    assert.deepEqual(data.samples, [{ ...copied, createdAt: ranAt, receipt }]);
+    const { execution, texts } = await readReceipt(receipt.receipt);
+    assert.equal(execution.id, executionId);
+    const hash = createHmac("sha256", Buffer.from(receipt.salt, "base64url")).update(output).digest("hex");
+    assert.equal(texts?.output, hash);
     assert.match(copied.model, /./);
     assert.equal((await seller.delete(`/v1/ai/executions/${executionId}`)).status, 200);
     assert.deepEqual(await samplesOf(productId, visitor), data.samples);
@@ -223,6 +238,15 @@ suite("samples of runs", () => {
     assert.equal(kept.status, 200, kept.text);
   });
 
+  test("an output with invisible characters: shown without them, and without a receipt of another text", async () => {
+    const productId = await createProduct(seller, { content: "a\u200bb {{topic}}" });
+    const options = { model: "sandbox-echo" };
+    const { executionId } = await runToCompletion(seller, { productId, variables: { topic: "x" }, options });
+    const [sample] = (await send(productId, [{ executionId }])).body.data.samples;
+    assert.match(sample.output, /ab x$/);
+    assert.equal(sample.receipt, undefined);
+  });
+
   test("a workflow: its input, result and the models of its steps", async () => {
     const steps = [
       echoStep("one", "Say {{word}}", { vars: { word: "input.word" } }),
@@ -270,6 +294,7 @@ suite("samples of runs", () => {
     assertError(refused, 422, "VALIDATION_ERROR", "samples[0].executionId");
     const other = await market.createUser();
     assert.equal((await sendImport(other, jsonLines(line))).body.data.created, 1);
+    assert.equal(copied.receipt, undefined);
     const { executionId: _, ...texts } = copied;
     assert.deepEqual((await exportOf(other))[0]?.["samples"], [texts, sample]);
   });

@@ -6,6 +6,7 @@ import {
   MAX_SAMPLE_MEMBERS,
   type ProductSample,
   type SampleInput,
+  type SignedRunReceipt,
   toVisibleLine,
   toVisibleText,
   VARIABLE_NAME,
@@ -35,6 +36,7 @@ export interface SampleRun {
   /** That of a prompt; those of a workflow's steps. */
   models: string[];
   createdAt: Date;
+  receipt: SignedRunReceipt;
 }
 
 /** As in `products.samples`, where the id of the run is a plain uuid. */
@@ -153,9 +155,12 @@ async function findRun(
   const wanted = { userId: runsOf.authorId, productId: runsOf.id, executionId };
   const run = await ctx.findSampleRun(ctx, db, wanted);
   if (!run) return null;
+  const texts = { input: toVisible(run.input) as Record<string, unknown>, output: toVisible(run.output) };
+  // Its hashes are of the texts as the run has them.
+  const isUnchanged = isDeepStrictEqual(texts, { input: run.input, output: run.output });
   return {
-    input: toVisible(run.input) as Record<string, unknown>,
-    output: toVisible(run.output),
+    ...texts,
+    ...(isUnchanged && { receipt: run.receipt }),
     // A workflow may call no model itself, but the products that it runs do.
     model:
       toVisibleLine(run.models.join(", ").slice(0, MAX_MODEL_CHARACTERS).toWellFormed()) || (model ?? ""),

@@ -27,5 +27,5 @@ export interface ExecutionKind {
   /** The names of the models that were called, without repeats. */
   listModels(db: Queries, execution: ExecutionRow): Promise<string[]>;
   /** The usage of each step, for the run receipt. Prompts have no steps. */
-  listStepUsage?(ctx: Context, execution: ExecutionRow): Promise<NonNullable<RunReceipt["steps"]>>;
+  listStepUsage?(db: Queries, execution: ExecutionRow): Promise<NonNullable<RunReceipt["steps"]>>;
 }

@@ -6,6 +6,7 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
+import type { Queries } from "../../platform/db/database.ts";
 import { mustFindExecution } from "../executions/executions.ts";
 import { type ExecutionRow, findContentHash, findTexts } from "../executions/queries.ts";
 import { openTexts } from "../executions/texts.ts";
@@ -28,12 +29,17 @@ export async function createRunReceipt(
 ): Promise<SignedRunReceipt> {
   const run = await mustFindExecution(ctx, caller, executionId);
   mustHaveEnded(run);
+  return signRun(ctx, ctx.db, run);
+}
+
+/** In the transaction `db`, if it is one. */
+export async function signRun(ctx: Context, db: Queries, run: ExecutionRow): Promise<SignedRunReceipt> {
   const salt = randomBytes(SALT_BYTES);
-  const texts = await hashTexts(ctx, run, salt);
-  const receipt = await signReceipt(ctx, {
-    ...(await toRunReceipt(ctx, run)),
+  const texts = await hashTexts(ctx, db, run, salt);
+  const receipt = await signReceipt(ctx, db, {
+    ...(await toRunReceipt(ctx, db, run)),
     texts,
-    steps: (await ctx.executionKinds[run.type].listStepUsage?.(ctx, run)) ?? null,
+    steps: (await ctx.executionKinds[run.type].listStepUsage?.(db, run)) ?? null,
   });
   return {
     receipt,
@@ -48,7 +54,11 @@ function mustHaveEnded({ status, completedAt }: ExecutionRow): void {
   throw new ApiError("INVALID_STATE", "The execution has not ended.", details);
 }
 
-async function toRunReceipt(ctx: Context, run: ExecutionRow): Promise<Omit<RunReceipt, "texts" | "steps">> {
+async function toRunReceipt(
+  ctx: Context,
+  db: Queries,
+  run: ExecutionRow,
+): Promise<Omit<RunReceipt, "texts" | "steps">> {
   const usage = toUsage(run);
   return {
     iss: ctx.links.origin(),
@@ -64,7 +74,7 @@ async function toRunReceipt(ctx: Context, run: ExecutionRow): Promise<Omit<RunRe
     },
     product: {
       ...{ id: toId("prod", run.productId), version: run.productVersion },
-      contentSha256: (await findContentHash(ctx.db, run)) ?? null,
+      contentSha256: (await findContentHash(db, run)) ?? null,
     },
     provider: run.provider,
     model: run.model,
@@ -73,8 +83,13 @@ async function toRunReceipt(ctx: Context, run: ExecutionRow): Promise<Omit<RunRe
 }
 
 /** null: the texts are not stored or were erased. */
-async function hashTexts(ctx: Context, run: ExecutionRow, salt: Buffer): Promise<RunReceipt["texts"]> {
-  const sealed = (await findTexts(ctx.db, run.id))?.sealed;
+async function hashTexts(
+  ctx: Context,
+  db: Queries,
+  run: ExecutionRow,
+  salt: Buffer,
+): Promise<RunReceipt["texts"]> {
+  const sealed = (await findTexts(db, run.id))?.sealed;
   if (!sealed) return null;
   const { variables, output } = openTexts(ctx, run, sealed);
   const hashed = (text: string) => createHmac("sha256", salt).update(text).digest("hex");
@@ -85,8 +100,8 @@ async function hashTexts(ctx: Context, run: ExecutionRow, salt: Buffer): Promise
   };
 }
 
-async function signReceipt(ctx: Context, receipt: RunReceipt): Promise<string> {
-  const { kid, key } = await findOrCreateSigningKey(ctx);
+async function signReceipt(ctx: Context, db: Queries, receipt: RunReceipt): Promise<string> {
+  const { kid, key } = await findOrCreateSigningKey(ctx, db);
   return new CompactSign(new TextEncoder().encode(JSON.stringify(receipt)))
     .setProtectedHeader({ alg: RECEIPT_ALGORITHM, kid, typ: TYPE })
     .sign(key);

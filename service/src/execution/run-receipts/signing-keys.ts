@@ -2,6 +2,7 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK
 import type { Context } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { firstOf, required } from "../../core/required.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
 import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 import {
   insertRunReceiptKey,
@@ -25,15 +26,15 @@ export const sealedRunReceiptKeys = sealedColumn({
 });
 
 /** Returns the newest key, or creates one if it is too old. Of concurrent requests one creates it. */
-export async function findOrCreateSigningKey(ctx: Context) {
-  const [newest] = await listRunReceiptKeys(ctx.db);
+export async function findOrCreateSigningKey(ctx: Context, db: Queries = ctx.db) {
+  const [newest] = await listRunReceiptKeys(db);
   const oldest = daysAfter(ctx.now(), -KEY_LIFETIME_DAYS);
-  const row = newest && newest.createdAt > oldest ? newest : await createSigningKey(ctx, oldest);
+  const row = newest && newest.createdAt > oldest ? newest : await createSigningKey(ctx, db, oldest);
   const jwk: JWK = JSON.parse(ctx.vault.open(row.sealedKey, sealContext(row.kid)));
   return { kid: row.kid, key: await importJWK(jwk, RECEIPT_ALGORITHM) };
 }
 
-async function createSigningKey(ctx: Context, unlessSince: Date): Promise<RunReceiptKeyRow> {
+async function createSigningKey(ctx: Context, db: Queries, unlessSince: Date): Promise<RunReceiptKeyRow> {
   const { privateKey } = await generateKeyPair(RECEIPT_ALGORITHM, { extractable: true });
   const jwk = await exportJWK(privateKey);
   const kid = await calculateJwkThumbprint(jwk);
@@ -44,11 +45,12 @@ async function createSigningKey(ctx: Context, unlessSince: Date): Promise<RunRec
     sealedKey,
     createdAt: ctx.now(),
   };
-  await ctx.db.transaction().execute(async (tx) => {
+  const insert = async (tx: Tx) => {
     await lockRunReceiptKeys(tx);
     await insertRunReceiptKey(tx, key, unlessSince);
-  });
-  return firstOf(await listRunReceiptKeys(ctx.db));
+  };
+  await (db.isTransaction ? insert(db as Tx) : db.transaction().execute(insert));
+  return firstOf(await listRunReceiptKeys(db));
 }
 
 /** All keys that ever signed, as a JSON Web Key Set (RFC 7517). */

@@ -40,7 +40,7 @@ export const workflowKind: ExecutionKind = {
     }
   },
   listModels: async (db, { id }) => [...new Set(await modelsOf(db, id))],
-  listStepUsage: async (ctx, { id }) => (await listAllSteps(ctx.db, id)).map(toStepUsage),
+  listStepUsage: async (db, { id }) => (await listAllSteps(db, id)).map(toStepUsage),
   // A trigger has already signaled the run.
   cancel: async (ctx, { id }) => void (await waitForEnd(ctx, id, CANCEL_WITHIN_MS)),
 };

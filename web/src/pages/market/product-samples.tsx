@@ -1,7 +1,8 @@
-import type { ProductSample } from "@stoa/sdk";
+import type { ProductSample, SignedRunReceipt } from "@stoa/sdk";
 import { useState } from "react";
 import { Markdown } from "../../components/markdown.tsx";
 import { Time } from "../../components/time.tsx";
+import { saveFile } from "../../lib/save-file.ts";
 
 /** What the product made of an input, one sample at a time. */
 export function Samples({ samples }: { samples: ProductSample[] }) {
@@ -46,6 +47,9 @@ export function Samples({ samples }: { samples: ProductSample[] }) {
             Output of {sample.model},{" "}
             {sample.executionId === undefined ? "typed by the seller" : "a real run"},{" "}
             <Time iso={sample.createdAt} isDay />
+            {sample.receipt && (
+              <ReceiptLink name={`${sample.executionId}-receipt.json`} {...sample.receipt} />
+            )}
           </p>
           <div dir="auto">
             {typeof sample.output === "string" ? (
@@ -62,3 +66,17 @@ export function Samples({ samples }: { samples: ProductSample[] }) {
 
 const toText = (value: unknown): string =>
   typeof value === "string" ? value : JSON.stringify(value, null, 2);
+
+/** Signed by the marketplace. With the salt, anybody can check that the run had this input and output. */
+const ReceiptLink = ({ name, ...receipt }: { name: string } & SignedRunReceipt) => (
+  <>
+    ,{" "}
+    <button
+      type="button"
+      className="link"
+      onClick={() => saveFile(name, "application/json", JSON.stringify(receipt, null, 2))}
+    >
+      signed receipt
+    </button>
+  </>
+);

@@ -1,7 +1,8 @@
 import type { FindSampleRun } from "../../catalog/products/samples.ts";
-import { isDraftVersion } from "./draft-version.ts";
-import { findExecution, findTexts } from "./queries.ts";
-import { openTexts } from "./texts.ts";
+import { isDraftVersion } from "../executions/draft-version.ts";
+import { findExecution, findTexts } from "../executions/queries.ts";
+import { openTexts } from "../executions/texts.ts";
+import { signRun } from "./run-receipt.ts";
 
 export const findSampleRun: FindSampleRun = async (ctx, db, { userId, productId, executionId }) => {
   const run = await findExecution(db, userId, executionId);
@@ -12,5 +13,6 @@ export const findSampleRun: FindSampleRun = async (ctx, db, { userId, productId,
   if (!sealed) return null;
   const { variables, output } = openTexts(ctx, run, sealed);
   const models = await ctx.executionKinds[run.type].listModels(db, run);
-  return { input: variables, output, models, createdAt: run.createdAt };
+  const receipt = await signRun(ctx, db, run);
+  return { input: variables, output, models, createdAt: run.createdAt, receipt };
 };
