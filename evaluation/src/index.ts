@@ -8,4 +8,14 @@ export {
   type SplitAssertions,
   splitAssertions,
 } from "./grade.ts";
+export type { Problem } from "./problems.ts";
 export * from "./test-case.ts";
+export {
+  type CheckOptions,
+  type CheckResult,
+  checkTestCases,
+  MAX_ASSERTIONS,
+  MAX_CASES,
+  MAX_TITLE,
+  MAX_VALUE_BYTES,
+} from "./validate.ts";
