@@ -9,6 +9,15 @@ export {
   splitAssertions,
 } from "./grade.ts";
 export type { Problem } from "./problems.ts";
+export {
+  type CaseRuns,
+  isWorseBeyondInterval,
+  median,
+  passPowerK,
+  passRate,
+  type Rate,
+  wilsonInterval,
+} from "./statistics.ts";
 export * from "./test-case.ts";
 export {
   type CheckOptions,

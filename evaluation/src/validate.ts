@@ -96,7 +96,7 @@ export function readCase(value: unknown, report: Report, options: CheckOptions):
 }
 
 /** Controls, formats, private use, lone surrogates and separators. Joiners of emoji are allowed. */
-const INVISIBLE = /(?![\u200c\u200d\ufe0e\ufe0f])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
+const INVISIBLE = /(?!\u200c|\u200d)[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 
 function readTitle(value: unknown, report: Report): string {
   if (typeof value !== "string" || value.trim() === "") {
