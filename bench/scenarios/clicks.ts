@@ -40,6 +40,8 @@ interface Scene {
   endpoint: string;
   /** The member's id. */
   seller: string;
+  /** The id of a product on sale. */
+  product: string;
 }
 
 /** Clicks in a browser, from the click to the first frame with the new content, in a large market. */
@@ -113,18 +115,21 @@ async function fill(dataDir: string, { prompts }: Options): Promise<string> {
 
 /** The member is an administrator, too, who signed in with a second factor. */
 async function prepare(ctx: Context) {
-  const { rows } = await ctx.pool.query<{ id: string; endpoint: string; email: string; name: string }>(
-    `update users set plan = 'enterprise', role = 'admin' where email = $1 returning id, ${ENDPOINT} as endpoint, email, name`,
+  const { rows } = await ctx.pool.query<Record<"id" | "endpoint" | "email" | "name" | "product", string>>(
+    `update users set plan = 'enterprise', role = 'admin' where email = $1
+     returning id, ${ENDPOINT} as endpoint, email, name,
+               (select id from products where status = 'published' limit 1) as product`,
     [MEMBER_EMAIL],
   );
   const [member] = rows;
   if (!member) throw new Error(`There is no ${MEMBER_EMAIL}`);
-  const { endpoint, ...user } = member;
+  const { endpoint, product, ...user } = member;
   const source = { ip: "127.0.0.1", userAgent: "bench", requestId: "" };
   return {
     session: await startSession(ctx, ctx.db, { user, via: "password", secondFactor: true, source }),
     endpoint: toId("whk", endpoint),
     seller: toId("usr", member.id),
+    product: toId("prod", product),
   };
 }
 
@@ -141,7 +146,7 @@ async function openBrowser(): Promise<Browser> {
   return browser;
 }
 
-function clicksOf({ endpoint, seller }: Scene): Click[] {
+function clicksOf({ endpoint, seller, product }: Scene): Click[] {
   const log = `/settings/webhooks/${endpoint}`;
   return [
     { name: "home: a product", at: "/", on: 'main a[href^="/p/"]', isEach: true },
@@ -153,7 +158,7 @@ function clicksOf({ endpoint, seller }: Scene): Click[] {
     { name: "market: a product", at: "/search", on: '.results a[href^="/p/"]', isEach: true },
     { name: "search results: a filter", at: "/search?q=email", on: "#filters li a", isEach: true },
     { name: "search results: next page", at: "/search?q=write", on: "a[rel=next]" },
-    { name: "product: its seller", at: "/search", on: '.results a[href^="/u/"]', isEach: true },
+    { name: "product: its seller", at: `/p/${product}`, on: 'main a[href^="/u/"]' },
     { name: "seller: next page", at: `/u/${seller}`, on: "a[rel=next]" },
     { name: "library: orders", at: "/library", on: 'a[href="/orders"]' },
     { name: "orders: next page", at: "/orders", on: "a[rel=next]" },
@@ -233,11 +238,17 @@ async function timeOf(page: Page, { origin }: Scene, { at, on, value }: Click, n
   return page.evaluate(`(${CLICK})(${given})`);
 }
 
-/** Runs in the page. The content is new when the address and the text changed and nothing is busy; it is shown by the frame after that. */
+/**
+ * Runs in the page. Public pages start after their first paint, and until then a link loads another document: the click waits until React
+ * has attached its handlers. The content is new when the address and the text changed and nothing is busy; it is shown by the frame
+ * after that.
+ */
 const CLICK = `async ({ on, value, nth, timeout }) => {
   const frame = () => new Promise(requestAnimationFrame);
   const content = () => document.querySelector("main")?.textContent ?? "";
   const isBusy = () => document.querySelector(".skeleton, main [aria-busy=true], .loading") !== null;
+  const hasStarted = (one) => Object.keys(one).some((key) => key.startsWith("__reactProps"));
+  while (![...document.querySelectorAll(on)].some(hasStarted)) await frame();
   await new Promise((done) => requestIdleCallback(done, { timeout: 2000 }));
   const found = [...document.querySelectorAll(on)].filter((one) => one.offsetParent !== null);
   const target = found[nth % found.length];
