@@ -1,5 +1,5 @@
 import type { AdminOrder, AdminUser } from "@stoa/sdk";
-import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
 import { choiceParam, dayParam, textParam } from "../lib/search-fields.ts";
 import { pageNumber } from "../routes/search-params.ts";
@@ -43,7 +43,6 @@ export const usersQuery = (search: UsersSearch) =>
   queryOptions({
     queryKey: ["admin", "users", search],
     queryFn: ({ signal }) => stoa.admin.users.list({ ...search, limit: ROWS }, { signal }).page(),
-    placeholderData: keepPreviousData,
   });
 
 /** With the version that a change names, so that a change of another administrator is not lost. */
@@ -78,7 +77,6 @@ export const clientsQuery = (search: ClientsSearch) =>
   queryOptions({
     queryKey: ["admin", "oauth-clients", search],
     queryFn: ({ signal }) => stoa.admin.oauthClients.list({ ...search, limit: ROWS }, { signal }).page(),
-    placeholderData: keepPreviousData,
   });
 
 export interface AuditSearch {
@@ -108,7 +106,6 @@ export const auditQuery = (search: AuditSearch) =>
     queryKey: ["admin", "audit", search],
     queryFn: ({ signal }) =>
       stoa.admin.audit.list({ ...auditFilters(search), limit: ROWS }, { signal }).page(),
-    placeholderData: keepPreviousData,
   });
 
 export const ORDER_STATUSES = [
@@ -149,7 +146,6 @@ export const ordersQuery = (search: OrdersSearch) =>
     queryKey: ["admin", "orders", search],
     queryFn: ({ signal }) =>
       stoa.admin.orders.list({ ...orderFilters(search), limit: ROWS }, { signal }).page(),
-    placeholderData: keepPreviousData,
   });
 
 export const orderQuery = (id: string) =>
@@ -187,7 +183,6 @@ export const refundsQuery = (search: RefundsSearch) =>
   queryOptions({
     queryKey: ["admin", "refunds", search],
     queryFn: ({ signal }) => stoa.admin.refunds.list({ ...search, limit: ROWS }, { signal }).page(),
-    placeholderData: keepPreviousData,
   });
 
 export const DISPUTE_STATUSES = ["inquiry", "inquiry_closed", "open", "won", "lost"] as const;
@@ -203,7 +198,6 @@ export const disputesQuery = (search: DisputesSearch) =>
   queryOptions({
     queryKey: ["admin", "disputes", search],
     queryFn: ({ signal }) => stoa.admin.disputes.list({ ...search, limit: ROWS }, { signal }).page(),
-    placeholderData: keepPreviousData,
   });
 
 export const PAYOUT_STATUSES = ["pending", "in_transit", "completed", "failed", "returned"] as const;
@@ -226,7 +220,6 @@ export const payoutsQuery = (search: PayoutsSearch) =>
     queryKey: ["admin", "payouts", search],
     queryFn: ({ signal }) =>
       stoa.admin.payouts.list({ ...payoutFilters(search), limit: ROWS }, { signal }).page(),
-    placeholderData: keepPreviousData,
   });
 
 export const WEBHOOK_STATUSES = ["failing", "enabled", "disabled"] as const;
@@ -250,5 +243,4 @@ export const allWebhooksQuery = (search: WebhooksSearch) =>
     queryKey: ["admin", "webhooks", search],
     queryFn: ({ signal }) =>
       stoa.admin.webhooks.list({ ...webhookFilters(search), limit: ROWS }, { signal }).page(),
-    placeholderData: keepPreviousData,
   });

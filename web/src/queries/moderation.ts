@@ -90,7 +90,6 @@ export const queueQuery = (search: QueueSearch) =>
     queryKey: ["admin", "products", queueFilters(search)],
     queryFn: ({ signal }) =>
       stoa.admin.products.list({ ...queueFilters(search), limit: ROWS }, { signal }).page(),
-    placeholderData: keepPreviousData,
   });
 
 /** The product as moderators list it; undefined if it is gone. */
@@ -158,5 +157,4 @@ export const reviewsQuery = (search: ReviewsSearch) =>
   queryOptions({
     queryKey: ["admin", "reviews", search],
     queryFn: ({ signal }) => stoa.admin.reviews.list({ ...search, limit: ROWS }, { signal }).page(),
-    placeholderData: keepPreviousData,
   });

@@ -1,4 +1,3 @@
-import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { AdminList } from "../../components/administration/admin-list.tsx";
 import { AuditEntries } from "../../components/administration/audit-entries.tsx";
@@ -6,6 +5,7 @@ import { DayFilter } from "../../components/administration/day-filter.tsx";
 import { useFilters } from "../../components/administration/use-filters.ts";
 import { FilterText } from "../../components/filters.tsx";
 import { listCode } from "../../lib/list-code.ts";
+import { useListQuery } from "../../lib/use-list-query.ts";
 import {
   type AuditSearch,
   auditFilters,
@@ -17,7 +17,7 @@ const route = getRouteApi("/admin-shell/admin/audit");
 
 export default function Audit() {
   const search = parseAuditSearch({ ...route.useSearch() });
-  const { data, isFetching } = useSuspenseQuery(auditQuery(search));
+  const { data, isFetching } = useListQuery(auditQuery(search));
   return (
     <AdminList
       title="Audit log"

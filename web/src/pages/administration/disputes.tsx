@@ -1,5 +1,4 @@
 import type { AdminDispute } from "@stoa/sdk";
-import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { AdminList } from "../../components/administration/admin-list.tsx";
 import { OrderCells } from "../../components/administration/order-cells.tsx";
@@ -9,6 +8,7 @@ import { Time } from "../../components/time.tsx";
 import { disputeStatus } from "../../lib/admin-statuses.ts";
 import { formatMoment, formatMoney } from "../../lib/format.ts";
 import { listCode } from "../../lib/list-code.ts";
+import { useListQuery } from "../../lib/use-list-query.ts";
 import { DISPUTE_STATUSES, disputesQuery, parseDisputesSearch } from "../../queries/administration.ts";
 
 const route = getRouteApi("/admin-shell/admin/disputes");
@@ -16,7 +16,7 @@ const route = getRouteApi("/admin-shell/admin/disputes");
 export default function Disputes() {
   const search = parseDisputesSearch({ ...route.useSearch() });
   const change = useFilters();
-  const { data, isFetching } = useSuspenseQuery(disputesQuery(search));
+  const { data, isFetching } = useListQuery(disputesQuery(search));
   return (
     <AdminList
       title="Disputes"

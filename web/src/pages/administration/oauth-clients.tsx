@@ -1,5 +1,4 @@
 import type { AdminOAuthClient } from "@stoa/sdk";
-import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { AdminList } from "../../components/administration/admin-list.tsx";
 import { PersonLink } from "../../components/administration/links.tsx";
@@ -9,6 +8,7 @@ import { Id } from "../../components/id.tsx";
 import { Time } from "../../components/time.tsx";
 import { formatCount } from "../../lib/format.ts";
 import { listCode } from "../../lib/list-code.ts";
+import { useListQuery } from "../../lib/use-list-query.ts";
 import { clientsQuery, parseClientsSearch } from "../../queries/administration.ts";
 
 const route = getRouteApi("/admin-shell/admin/oauth-clients");
@@ -16,7 +16,7 @@ const route = getRouteApi("/admin-shell/admin/oauth-clients");
 export default function OAuthClients() {
   const search = parseClientsSearch({ ...route.useSearch() });
   const change = useFilters();
-  const { data, isFetching } = useSuspenseQuery(clientsQuery(search));
+  const { data, isFetching } = useListQuery(clientsQuery(search));
   const isOwners = search.owner !== undefined && search.owner !== "none";
   return (
     <AdminList

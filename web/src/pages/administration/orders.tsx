@@ -1,5 +1,4 @@
 import type { AdminOrder } from "@stoa/sdk";
-import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { AdminList } from "../../components/administration/admin-list.tsx";
 import { DayFilter } from "../../components/administration/day-filter.tsx";
@@ -10,6 +9,7 @@ import { Time } from "../../components/time.tsx";
 import { formatMoney } from "../../lib/format.ts";
 import { listCode } from "../../lib/list-code.ts";
 import { orderStatus } from "../../lib/orders.ts";
+import { useListQuery } from "../../lib/use-list-query.ts";
 import {
   ORDER_STATUSES,
   type OrdersSearch,
@@ -22,7 +22,7 @@ const route = getRouteApi("/admin-shell/admin/orders");
 
 export default function Orders() {
   const search = parseOrdersSearch({ ...route.useSearch() });
-  const { data, isFetching } = useSuspenseQuery(ordersQuery(search));
+  const { data, isFetching } = useListQuery(ordersQuery(search));
   return (
     <AdminList
       title="Orders"

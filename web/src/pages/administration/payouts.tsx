@@ -1,5 +1,4 @@
 import type { AdminPayout } from "@stoa/sdk";
-import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { AdminList } from "../../components/administration/admin-list.tsx";
 import { PersonLink } from "../../components/administration/links.tsx";
@@ -11,6 +10,7 @@ import { Time } from "../../components/time.tsx";
 import { formatDate, formatMoney } from "../../lib/format.ts";
 import { listCode } from "../../lib/list-code.ts";
 import { payoutStatus } from "../../lib/payouts.ts";
+import { useListQuery } from "../../lib/use-list-query.ts";
 import {
   PAYOUT_STATUSES,
   parsePayoutsSearch,
@@ -23,7 +23,7 @@ const route = getRouteApi("/admin-shell/admin/payouts");
 export default function Payouts() {
   const search = parsePayoutsSearch({ ...route.useSearch() });
   const change = useFilters();
-  const { data, isFetching } = useSuspenseQuery(payoutsQuery(search));
+  const { data, isFetching } = useListQuery(payoutsQuery(search));
   return (
     <AdminList
       title="Payouts"

@@ -1,5 +1,4 @@
 import type { AdminRefund } from "@stoa/sdk";
-import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { AdminList } from "../../components/administration/admin-list.tsx";
 import { OrderCells } from "../../components/administration/order-cells.tsx";
@@ -9,6 +8,7 @@ import { Time } from "../../components/time.tsx";
 import { formatMoney } from "../../lib/format.ts";
 import { listCode } from "../../lib/list-code.ts";
 import { refundStatus } from "../../lib/orders.ts";
+import { useListQuery } from "../../lib/use-list-query.ts";
 import { parseRefundsSearch, REFUND_STATUSES, refundsQuery } from "../../queries/administration.ts";
 
 const route = getRouteApi("/admin-shell/admin/refunds");
@@ -16,7 +16,7 @@ const route = getRouteApi("/admin-shell/admin/refunds");
 export default function Refunds() {
   const search = parseRefundsSearch({ ...route.useSearch() });
   const change = useFilters();
-  const { data, isFetching } = useSuspenseQuery(refundsQuery(search));
+  const { data, isFetching } = useListQuery(refundsQuery(search));
   return (
     <AdminList
       title="Refunds"

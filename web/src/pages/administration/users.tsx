@@ -1,5 +1,4 @@
 import type { AdminUser } from "@stoa/sdk";
-import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { AdminList } from "../../components/administration/admin-list.tsx";
 import { useFilters } from "../../components/administration/use-filters.ts";
@@ -8,6 +7,7 @@ import { StatusTag } from "../../components/status-tag.tsx";
 import { Time } from "../../components/time.tsx";
 import { userStatus } from "../../lib/admin-statuses.ts";
 import { listCode } from "../../lib/list-code.ts";
+import { useListQuery } from "../../lib/use-list-query.ts";
 import {
   PLAN_NAMES,
   PLANS,
@@ -25,7 +25,7 @@ const STATUS_NAMES = { active: "Active", banned: "Banned", closed: "Closed" };
 
 export default function Users() {
   const search = parseUsersSearch({ ...route.useSearch() });
-  const { data, isFetching } = useSuspenseQuery(usersQuery(search));
+  const { data, isFetching } = useListQuery(usersQuery(search));
   return (
     <AdminList
       title="Users"

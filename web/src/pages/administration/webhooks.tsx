@@ -1,5 +1,4 @@
 import type { AdminWebhookEndpoint } from "@stoa/sdk";
-import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { AdminList } from "../../components/administration/admin-list.tsx";
 import { PersonLink } from "../../components/administration/links.tsx";
@@ -9,6 +8,7 @@ import { StatusTag } from "../../components/status-tag.tsx";
 import { Time } from "../../components/time.tsx";
 import { formatCount } from "../../lib/format.ts";
 import { listCode } from "../../lib/list-code.ts";
+import { useListQuery } from "../../lib/use-list-query.ts";
 import { allWebhooksQuery, parseWebhooksSearch, webhookFilters } from "../../queries/administration.ts";
 
 const route = getRouteApi("/admin-shell/admin/webhooks");
@@ -22,7 +22,7 @@ const OTHER_STATUSES = [
 export default function Webhooks() {
   const search = parseWebhooksSearch({ ...route.useSearch() });
   const change = useFilters();
-  const { data, isFetching } = useSuspenseQuery(allWebhooksQuery(search));
+  const { data, isFetching } = useListQuery(allWebhooksQuery(search));
   const isFailing = search.status === undefined;
   return (
     <AdminList

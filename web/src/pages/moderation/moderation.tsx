@@ -1,7 +1,6 @@
 import "./moderation.css";
 import "../../components/administration/admin-list.css";
 import type { ModeratedProduct } from "@stoa/sdk";
-import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, Outlet, useParams } from "@tanstack/react-router";
 import { useFilters } from "../../components/administration/use-filters.ts";
 import { Cover } from "../../components/cover.tsx";
@@ -14,6 +13,7 @@ import { Time } from "../../components/time.tsx";
 import { formatCount } from "../../lib/format.ts";
 import { productStatus } from "../../lib/product-status.ts";
 import { useListKeys } from "../../lib/use-keys.ts";
+import { useListQuery } from "../../lib/use-list-query.ts";
 import { useTitle } from "../../lib/use-title.ts";
 import { parseQueueSearch, QUEUES, type Queue, queueQuery } from "../../queries/moderation.ts";
 
@@ -61,7 +61,7 @@ export default function Moderation() {
 function QueuePane({ openId }: { openId: string | undefined }) {
   const search = parseQueueSearch({ ...route.useSearch() });
   const { queue = "waiting", seller, page } = search;
-  const { data, isFetching } = useSuspenseQuery(queueQuery(search));
+  const { data, isFetching } = useListQuery(queueQuery(search));
   const change = useFilters();
   return (
     <section className="queue" aria-label="Queue">

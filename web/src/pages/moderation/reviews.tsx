@@ -1,6 +1,6 @@
 import "./reviews.css";
 import type { ModeratedReview } from "@stoa/sdk";
-import { useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { useState } from "react";
 import { stoa } from "../../api.ts";
@@ -16,6 +16,7 @@ import { formatCount } from "../../lib/format.ts";
 import { listCode } from "../../lib/list-code.ts";
 import { showError, showToast } from "../../lib/toasts.ts";
 import { useAction } from "../../lib/use-action.ts";
+import { useListQuery } from "../../lib/use-list-query.ts";
 import { parseReviewsSearch, REVIEW_STATUSES, reviewsQuery } from "../../queries/moderation.ts";
 
 const route = getRouteApi("/admin-shell/admin/reviews");
@@ -25,7 +26,7 @@ const STATUS_NAMES = { reported: "Reported", hidden: "Hidden" };
 export default function Reviews() {
   const search = parseReviewsSearch({ ...route.useSearch() });
   const change = useFilters();
-  const { data, isFetching } = useSuspenseQuery(reviewsQuery(search));
+  const { data, isFetching } = useListQuery(reviewsQuery(search));
   return (
     <AdminList
       title="Reviews"
