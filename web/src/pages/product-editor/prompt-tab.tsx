@@ -1,7 +1,8 @@
-import { lazy, useRef, useState } from "react";
+import { useRef, useState } from "react";
 import { AlertIcon } from "../../components/icons.tsx";
 import { Part } from "../../components/part.tsx";
 import type { EditorHandle } from "../../components/product-editor/code-editor.tsx";
+import { CodeEditor } from "../../components/product-editor/lazy-code-editor.ts";
 import { SkeletonRows } from "../../components/skeleton.tsx";
 import { readMessages } from "../../lib/prompt-variables.ts";
 import { BuyerView } from "./buyer-view.tsx";
@@ -10,8 +11,6 @@ import { useEditor, useEditorSearch } from "./editor-context.tsx";
 import { LintList } from "./lint-list.tsx";
 import { TestRun } from "./test-run.tsx";
 import { VariableList } from "./variable-list.tsx";
-
-const CodeEditor = lazy(() => import("../../components/product-editor/code-editor.tsx"));
 
 const PANES = [
   [undefined, "Write"],
