@@ -32,6 +32,10 @@ export const isAdmin = (account: Account | null): boolean =>
 export const canReadAnalytics = (account: Account | null): boolean =>
   account?.permissions.includes("read:analytics") ?? false;
 
+/** An account without a product is no seller yet. */
+export const canSell = (account: Account | null): boolean =>
+  account?.permissions.includes("manage:products") ?? false;
+
 /** The page for signing in, which leads back to here. */
 export const signInUrl = (returnTo = location.pathname + location.search): string =>
   `/auth/sign-in?returnTo=${encodeURIComponent(returnTo)}`;

@@ -1,6 +1,7 @@
 import { createRoute } from "@tanstack/react-router";
 import { lazyPage } from "../lib/lazy-page.ts";
-import { parseProductsSearch, parseRunsSearch } from "../queries/studio.ts";
+import { ownProductsQuery, parseProductsSearch, parseRunsSearch, runCountsQuery } from "../queries/studio.ts";
+import { accountQuery, canSell } from "../session.ts";
 import { studioShellRoute } from "./studio-shell.ts";
 
 const overviewRoute = createRoute({
@@ -13,6 +14,9 @@ const productsRoute = createRoute({
   getParentRoute: () => studioShellRoute,
   path: "/studio/products",
   validateSearch: parseProductsSearch,
+  // Not awaited: the page shows at once, with the rows of the filter before, or with those that it waits for.
+  loader: ({ context: { queryClient }, location: { search: given } }) =>
+    void queryClient.prefetchQuery(ownProductsQuery(parseProductsSearch(given))),
   component: lazyPage(() => import("../pages/studio/products.tsx")),
 });
 
@@ -20,6 +24,10 @@ const runsRoute = createRoute({
   getParentRoute: () => studioShellRoute,
   path: "/studio/runs",
   validateSearch: parseRunsSearch,
+  loader: async ({ context: { queryClient }, location: { search: given } }) => {
+    if (!canSell(await queryClient.ensureQueryData(accountQuery))) return;
+    void queryClient.prefetchQuery(runCountsQuery(parseRunsSearch(given)));
+  },
   component: lazyPage(() => import("../pages/studio/product-runs.tsx")),
 });
 

@@ -2,7 +2,7 @@ import "./studio.css";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { useTitle } from "../../lib/use-title.ts";
-import { useAccount } from "../../session.ts";
+import { canSell, useAccount } from "../../session.ts";
 import { EmptyState } from "../empty-state.tsx";
 
 interface SellerPageProps {
@@ -16,7 +16,7 @@ interface SellerPageProps {
 /** A dense page of the studio. An account without a product is no seller yet, and may not ask for sales and payouts. */
 export function SellerPage({ title, intro, actions, children }: SellerPageProps) {
   useTitle(title);
-  const isSeller = useAccount()?.permissions.includes("manage:products") ?? false;
+  const isSeller = canSell(useAccount());
   return (
     <main className="work studio" id="content">
       <div className="row between wrap">

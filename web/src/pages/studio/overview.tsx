@@ -7,14 +7,14 @@ import { PlusIcon } from "../../components/icons.tsx";
 import { NOTHING_DONE, progressQuery, STEPS } from "../../lib/first-steps.ts";
 import { NEW_PRODUCT } from "../../lib/studio-links.ts";
 import { useTitle } from "../../lib/use-title.ts";
-import { useAccount } from "../../session.ts";
+import { canSell, useAccount } from "../../session.ts";
 import { LastDays } from "./last-days.tsx";
 import { Money } from "./overview-money.tsx";
 import { Tasks } from "./tasks.tsx";
 
 export default function Overview() {
   useTitle("Studio");
-  const isSeller = useAccount()?.permissions.includes("manage:products") ?? false;
+  const isSeller = canSell(useAccount());
   return (
     <main className="work studio" id="content">
       <div className="row between wrap">
