@@ -51,7 +51,7 @@ const inBuckets = ({ sellerId, currency, until }: CustomerScope, beginnings: Dat
             from orders where seller_id = ${sellerId} and currency = ${currency} and completed_at < ${until}) as purchase
    group by buyer_id, bucket`;
 
-interface Buyers {
+export interface Buyers {
   bucket: number;
   new: number;
   returning: number;
@@ -64,13 +64,14 @@ export async function countBuyers(db: Queries, bought: CustomerScope, beginnings
   return rows;
 }
 
-interface Retained {
+export interface Retained {
+  /** 0: before the range. */
   first: number;
   bucket: number;
   customers: number;
 }
 
-/** Counts, for each pair of buckets, the customers who first bought in one and bought again in the other. */
+/** Counts, for each pair of buckets, the customers who first bought in one and bought in the other, which can be the same. */
 export async function countRetained(
   db: Queries,
   bought: CustomerScope,
@@ -78,7 +79,7 @@ export async function countRetained(
 ): Promise<Retained[]> {
   const { rows } = await sql<Retained>`
     select first, bucket, count(*) as customers
-      from (${inBuckets(bought, beginnings)}) as bought where first > 0 group by first, bucket`.execute(db);
+      from (${inBuckets(bought, beginnings)}) as bought where bucket > 0 group by first, bucket`.execute(db);
   return rows;
 }
 

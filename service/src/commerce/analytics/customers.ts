@@ -5,6 +5,7 @@ import { roundHalfUp, toDecimalSum } from "../../core/money/amount.ts";
 import { firstOf, lastOf } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import {
+  type Buyers,
   type CustomerCounts,
   type CustomerRow,
   type CustomerScope,
@@ -12,6 +13,7 @@ import {
   countCustomers,
   countRetained,
   listCustomers,
+  type Retained,
 } from "./customers-queries.ts";
 import { type DateRange, type DateRangeQuery, parseDateRange } from "./date-range.ts";
 import { sumRange } from "./range-sums-queries.ts";
@@ -31,15 +33,22 @@ export async function customerAnalytics(
     const { currency } = await chooseCurrency(ctx, tx, userId, query.currency);
     const bought = customerScope(span, userId, currency);
     const { startDate, endDate, timezone } = span;
+    const retained = await countRetained(tx, bought, months.edges.slice(0, -1));
     return {
       currency,
       startDate,
       endDate,
       timezone,
       ...(await readSummaries(tx, bought)),
-      timeline: await readTimeline(tx, bought, span),
+      // The cohorts have the numbers of a timeline by month: the seller's orders are not read once more for it.
+      timeline: toTimeline(
+        span.interval === "month"
+          ? buyersOf(retained)
+          : await countBuyers(tx, bought, span.edges.slice(0, -1)),
+        span,
+      ),
       topCustomers: await listTopCustomers(tx, bought),
-      cohorts: await readCohorts(tx, bought, months),
+      cohorts: toCohorts(retained, months),
     };
   });
 }
@@ -101,12 +110,18 @@ function toSummary(row: CustomerCounts, lostMinor: bigint): CustomerAnalytics["s
 const perCustomer = (minor: bigint, customers: number, currency: string): number =>
   toDecimalSum(customers === 0 ? 0n : roundHalfUp(minor, BigInt(customers)), currency);
 
-async function readTimeline(
-  tx: Tx,
-  bought: CustomerScope,
-  { dates, edges }: DateRange,
-): Promise<CustomerAnalytics["timeline"]> {
-  const buyers = await countBuyers(tx, bought, edges.slice(0, -1));
+/** New are the customers in their first bucket, all others have bought before. */
+function buyersOf(retained: Retained[]): Buyers[] {
+  const byBucket = new Map<number, Buyers>();
+  for (const { first, bucket, customers } of retained) {
+    const row = byBucket.get(bucket) ?? { bucket, new: 0, returning: 0 };
+    row[first === bucket ? "new" : "returning"] += customers;
+    byBucket.set(bucket, row);
+  }
+  return [...byBucket.values()];
+}
+
+function toTimeline(buyers: Buyers[], { dates }: DateRange): CustomerAnalytics["timeline"] {
   const byBucket = new Map(buyers.map((row) => [row.bucket, row]));
   return dates.map((date, at) => {
     const row = byBucket.get(at + 1);
@@ -132,12 +147,7 @@ export const toCustomer = (
 });
 
 /** One row for each month, with one number for that month and each later one. */
-async function readCohorts(
-  tx: Tx,
-  bought: CustomerScope,
-  { dates, edges }: DateRange,
-): Promise<CustomerAnalytics["cohorts"]> {
-  const retained = await countRetained(tx, bought, edges.slice(0, -1));
+function toCohorts(retained: Retained[], { dates }: DateRange): CustomerAnalytics["cohorts"] {
   const byPair = new Map(retained.map(({ first, bucket, customers }) => [`${first} ${bucket}`, customers]));
   const later = (from: number) =>
     dates.slice(from).map((_date, at) => byPair.get(`${from + 1} ${from + at + 1}`) ?? 0);
