@@ -31,8 +31,8 @@ export interface CountsRow extends Omit<ProductRunCounts, "product"> {
 }
 
 /**
- * Of the products of one author that others ran. Ranks all of them by counts that need no sort and no copy of the runs, and
- * counts buyers and errors, which need a sort, for the products of the page.
+ * Of the products of one author that others ran. Ranks all of them by counts from indexes alone, and reads the titles, the buyers and the
+ * errors of the page only: rows of products are wide, and buyers and errors need a sort.
  */
 export async function listRunCounts(
   db: Queries,
@@ -44,7 +44,7 @@ export async function listRunCounts(
     sort === "failures" ? sql`"failed30Days" desc, failed desc,` : sql`"last30Days" desc, total desc,`;
   const { rows } = await sql<CountsRow & { all: number }>`
     with page as (
-      select p.id as product_id, p.title, p.type, c.*, (count(*) over ())::int as "all"
+      select p.id as product_id, c.*, (count(*) over ())::int as "all"
         from products p
        cross join lateral (
          select count(*)::int as total,
@@ -56,7 +56,7 @@ export async function listRunCounts(
            from executions e where e.product_id = p.id and e.user_id <> ${authorId}) as c
        where p.author_id = ${authorId} and p.status <> 'deleted' and c.total > 0 ${chosen}
        order by ${first} p.id desc limit ${paging.limit} offset ${offsetOf(paging)})
-    select page.*,
+    select page.*, p.title, p.type,
            (select count(distinct e.user_id)::int from executions e
              where e.product_id = page.product_id and e.user_id <> ${authorId}) as buyers,
            coalesce((select jsonb_agg(jsonb_build_object('code', code, 'runs', runs) order by runs desc, code)
@@ -64,7 +64,7 @@ export async function listRunCounts(
                               where e.product_id = page.product_id and e.user_id <> ${authorId}
                                 and e.created_at >= ${since} and e.status = 'failed' group by 1) as f),
                     '[]') as "failures30Days"
-      from page order by ${first} page.product_id desc`.execute(db);
+      from page join products p on p.id = page.product_id order by ${first} page.product_id desc`.execute(db);
   return { items: rows.map(({ all: _, ...row }) => row), total: rows[0]?.all ?? 0 };
 }
 

@@ -1,0 +1,11 @@
+-- A seller's products are counted by status from the index alone: their rows are wide, and one seller can have tens of thousands.
+drop index products_author;
+create index products_author on products (author_id, id) include (status);
+
+-- The studio lists a seller's products by their last change, and counts them from the index.
+drop index listings_author;
+create index listings_author on listings (author_id, updated_at desc, product_id desc) include (status);
+
+-- The runs of a product since some time, by whom, and how they ended, from the index alone.
+drop index executions_product;
+create index executions_product on executions (product_id, created_at) include (user_id, status);
