@@ -43,6 +43,7 @@ const groups: Record<string, Record<string, string[]>> = {
     webhooks: ["outbox", "feed"],
   },
   formats: {
+    "content-scan": [],
     "prompt-template": [],
     "workflow-definition": ["prompt-template"],
   },

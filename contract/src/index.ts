@@ -528,6 +528,11 @@ export {
 export type { ModeratedProduct, ReportProduct, SuspendProduct } from "./catalog/moderation.ts";
 export type { ProductChecks } from "./catalog/product-checks.ts";
 export {
+  ScanFinding,
+  type ScanFindingKind,
+  type ScanSeverity,
+} from "./catalog/product-scans.ts";
+export {
   type CreateProduct,
   MAX_SAMPLE_CHARACTERS,
   MAX_SAMPLE_LEVELS,
