@@ -608,6 +608,7 @@ export {
   type RefundedBuyers,
   type RefundObstacle,
   type RefundOrder,
+  type RefundRuns,
   type RefundStatus,
   refundReasons,
 } from "./commerce/refunds.ts";

@@ -676,7 +676,7 @@ export class RefundsResource extends Resource {
   /**
    * Request a refund of a purchase
    *
-   * A product that was never revealed, downloaded or run is refunded at once within the window. For any other the seller decides; without a decision within 7 days it is approved. Outside the window: 422 with the reason refund_window_expired. After an instant refund the seller decides about the next one for some time: 30 days after the first, 90 after the second, 180 after each later one. approvalReason tells which case it is, here and in refundable of the purchase. Only one refund can be open: another one is 409 CONFLICT with refundId. While the payment is disputed: 409 INVALID_STATE.
+   * A product that was never revealed, downloaded or run is refunded at once within the window. For any other the seller decides; without a decision within 7 days it is approved. A seller can let the rules approve a request if the buyer's runs failed more often than those of others (refundFailedRuns of the account). Outside the window: 422 with the reason refund_window_expired. After an instant refund the seller decides about the next one for some time: 30 days after the first, 90 after the second, 180 after each later one. approvalReason tells which case it is, here and in refundable of the purchase. Only one refund can be open: another one is 409 CONFLICT with refundId. While the payment is disputed: 409 INVALID_STATE.
    *
    * Needs the permission `purchases:write`.
    */

@@ -902,8 +902,8 @@ export interface Refundable {
   reasonIfNot: Open<"not_completed" | "free_copy" | "already_refunded" | "disputed" | "refund_open" | "refund_window_expired"> | null;
   /** Who would approve it now: the rules at once, or the seller; null if reasonIfNot gives a reason */
   approval: Open<"instant" | "seller"> | null;
-  /** unused: never revealed, downloaded or run, so approved at once. used: the seller decides. recent_instant_refund: never used, but the buyer had an instant refund recently, so the seller decides. null: nobody requested it, or nobody can */
-  approvalReason: Open<"unused" | "used" | "recent_instant_refund"> | null;
+  /** unused: never revealed, downloaded or run, so approved at once. used: the seller decides. recent_instant_refund: never used, but the buyer had an instant refund recently, so the seller decides. failed_runs: used, but the buyer's runs failed more often than those of others, and the seller approves such requests. null: nobody requested it, or nobody can */
+  approvalReason: Open<"unused" | "used" | "recent_instant_refund" | "failed_runs"> | null;
   /** From when it would be approved at once, if approvalReason is recent_instant_refund and the window is open then; else null */
   instantFrom: string | null;
 }
@@ -930,10 +930,12 @@ export interface Refund {
   requestedBy: Open<"buyer" | "admin" | "service" | "provider">;
   /** Until then the seller decides; afterwards it is approved. null: no decision was needed */
   decideBy: string | null;
-  /** rules: it was never used, its seller did not decide in time, or the payment bought nothing */
+  /** rules: it was never used, it failed more often than for others and the seller approves that, its seller did not decide in time, or the payment bought nothing */
   decidedBy: Open<"rules" | "seller" | "admin"> | null;
-  /** unused: never revealed, downloaded or run, so approved at once. used: the seller decides. recent_instant_refund: never used, but the buyer had an instant refund recently, so the seller decides. null: nobody requested it, or nobody can */
-  approvalReason: Open<"unused" | "used" | "recent_instant_refund"> | null;
+  /** unused: never revealed, downloaded or run, so approved at once. used: the seller decides. recent_instant_refund: never used, but the buyer had an instant refund recently, so the seller decides. failed_runs: used, but the buyer's runs failed more often than those of others, and the seller approves such requests. null: nobody requested it, or nobody can */
+  approvalReason: Open<"unused" | "used" | "recent_instant_refund" | "failed_runs"> | null;
+  /** The runs of the product at the request; null: the buyer never used it, or did not request it */
+  runs: RefundRuns | null;
   /** Why it was rejected, or canceled by the service */
   decisionNote: string | null;
   /** Why the payment provider could not refund it */
@@ -947,6 +949,32 @@ export interface Refund {
   returnedAt: string | null;
   /** When the buyer got it in another way */
   settledAt: string | null;
+}
+
+/** Ended runs of a prompt, without those on an openai-compatible address of the buyer's and without failures that the buyer's key caused. */
+export interface RefundRuns {
+  /** Of the buyer, since the purchase */
+  buyer: {
+    runs: number;
+    failed: number;
+    /** The 95 % Wilson interval of the failed share, from 0 to 1; null: no runs */
+    interval: {
+      low: number;
+      high: number;
+    } | null;
+  };
+  /** Of all other buyers in the 90 days before the request */
+  others: {
+    runs: number;
+    failed: number;
+    /** The 95 % Wilson interval of the failed share, from 0 to 1; null: no runs */
+    interval: {
+      low: number;
+      high: number;
+    } | null;
+  };
+  /** Whether the buyer's interval, of five runs or more, lies above that of the others */
+  failsMoreOften: boolean;
 }
 
 /** An event in the life of a purchase. */
@@ -2493,6 +2521,8 @@ export interface Account {
   };
   /** How many days after a purchase buyers of your products may request a refund */
   refundDays: 0 | 7 | 14 | 30;
+  /** Whether the rules approve refunds of your prompts if the buyer's runs failed more often than those of other buyers, within the refund window and the limits of instant refunds */
+  refundFailedRuns: boolean;
   /** The commission of a referrer, as a part of your products' net price; a product can set its own */
   commissionBasisPoints: number;
   /** The country that you buy from; it decides about taxes. null: not set */
@@ -2525,6 +2555,8 @@ export interface UpdateAccount {
   links?: NewProfileLink[];
   /** Applies to later purchases */
   refundDays?: 0 | 7 | 14 | 30;
+  /** Applies to later requests */
+  refundFailedRuns?: boolean;
   /** The commission of a referrer, as a part of your products' net price; a product can set its own */
   commissionBasisPoints?: number;
   country?: string | null;
@@ -3401,10 +3433,12 @@ export interface AdminRefund {
   requestedBy: Open<"buyer" | "admin" | "service" | "provider">;
   /** Until then the seller decides; afterwards it is approved. null: no decision was needed */
   decideBy: string | null;
-  /** rules: it was never used, its seller did not decide in time, or the payment bought nothing */
+  /** rules: it was never used, it failed more often than for others and the seller approves that, its seller did not decide in time, or the payment bought nothing */
   decidedBy: Open<"rules" | "seller" | "admin"> | null;
-  /** unused: never revealed, downloaded or run, so approved at once. used: the seller decides. recent_instant_refund: never used, but the buyer had an instant refund recently, so the seller decides. null: nobody requested it, or nobody can */
-  approvalReason: Open<"unused" | "used" | "recent_instant_refund"> | null;
+  /** unused: never revealed, downloaded or run, so approved at once. used: the seller decides. recent_instant_refund: never used, but the buyer had an instant refund recently, so the seller decides. failed_runs: used, but the buyer's runs failed more often than those of others, and the seller approves such requests. null: nobody requested it, or nobody can */
+  approvalReason: Open<"unused" | "used" | "recent_instant_refund" | "failed_runs"> | null;
+  /** The runs of the product at the request; null: the buyer never used it, or did not request it */
+  runs: RefundRuns | null;
   /** Why it was rejected, or canceled by the service */
   decisionNote: string | null;
   /** Why the payment provider could not refund it */
@@ -3612,6 +3646,8 @@ export interface AdminUser {
   verified: boolean;
   /** How many days after a purchase buyers of your products may request a refund */
   refundDays: 0 | 7 | 14 | 30;
+  /** Whether the rules approve refunds of your prompts if the buyer's runs failed more often than those of other buyers, within the refund window and the limits of instant refunds */
+  refundFailedRuns: boolean;
   /** The commission of a referrer, as a part of your products' net price; a product can set its own */
   commissionBasisPoints: number;
   /** The country that you buy from; it decides about taxes. null: not set */
@@ -3642,6 +3678,8 @@ export interface AdminUserDetail {
   verified: boolean;
   /** How many days after a purchase buyers of your products may request a refund */
   refundDays: 0 | 7 | 14 | 30;
+  /** Whether the rules approve refunds of your prompts if the buyer's runs failed more often than those of other buyers, within the refund window and the limits of instant refunds */
+  refundFailedRuns: boolean;
   /** The commission of a referrer, as a part of your products' net price; a product can set its own */
   commissionBasisPoints: number;
   /** The country that you buy from; it decides about taxes. null: not set */

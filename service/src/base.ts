@@ -19,6 +19,7 @@ import { originAt } from "./core/loopback.ts";
 import { Metrics } from "./core/telemetry/metrics.ts";
 import { createVault } from "./core/vault.ts";
 import { EventFeed } from "./events/feed/feed.ts";
+import { countRunFailures } from "./execution/executions/product-run-queries.ts";
 import { LiveRuns } from "./execution/prompt-runs/live-runs.ts";
 import { promptKind } from "./execution/prompt-runs/prompt-kind.ts";
 import { findSampleRun } from "./execution/run-receipts/sample-run.ts";
@@ -183,6 +184,7 @@ const createContextParts = (
   liveRuns: new LiveRuns(notifications, answerMemory),
   evaluator: new Evaluator(),
   findSampleRun,
+  countRunFailures,
   executionKinds: { PROMPT: promptKind, WORKFLOW: workflowKind },
   operatorTasks: new OperatorTasks(),
   serviceControl: createServiceControl(),

@@ -59,6 +59,11 @@ export const Account = z
     refundDays: refundDays.describe(
       "How many days after a purchase buyers of your products may request a refund",
     ),
+    refundFailedRuns: z
+      .boolean()
+      .describe(
+        "Whether the rules approve refunds of your prompts if the buyer's runs failed more often than those of other buyers, within the refund window and the limits of instant refunds",
+      ),
     commissionBasisPoints,
     country: Country.nullable().describe(
       "The country that you buy from; it decides about taxes. null: not set",
@@ -81,6 +86,7 @@ export const UpdateAccount = z
       `At most ${MAX_PROFILE_LINKS} https links on your public profile; the list replaces the present one`,
     ),
     refundDays: refundDays.describe("Applies to later purchases"),
+    refundFailedRuns: z.boolean().describe("Applies to later requests"),
     commissionBasisPoints,
     country: Country.nullable(),
   })

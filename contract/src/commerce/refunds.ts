@@ -35,14 +35,37 @@ export const refundObstacles = [
 ] as const;
 
 /** Why the rules approve a request at once, or leave it to the seller. */
-export const approvalReasons = ["unused", "used", "recent_instant_refund"] as const;
+export const approvalReasons = ["unused", "used", "recent_instant_refund", "failed_runs"] as const;
 
 const approvalReason = z
   .enum(approvalReasons)
   .nullable()
   .describe(
-    "unused: never revealed, downloaded or run, so approved at once. used: the seller decides. recent_instant_refund: never used, but the buyer had an instant refund recently, so the seller decides. null: nobody requested it, or nobody can",
+    "unused: never revealed, downloaded or run, so approved at once. used: the seller decides. recent_instant_refund: never used, but the buyer had an instant refund recently, so the seller decides. failed_runs: used, but the buyer's runs failed more often than those of others, and the seller approves such requests. null: nobody requested it, or nobody can",
   );
+
+const runCount = z.object({
+  runs: z.int(),
+  failed: z.int(),
+  interval: z
+    .object({ low: z.number(), high: z.number() })
+    .nullable()
+    .describe("The 95 % Wilson interval of the failed share, from 0 to 1; null: no runs"),
+});
+
+export const RefundRuns = z
+  .object({
+    buyer: runCount.describe("Of the buyer, since the purchase"),
+    others: runCount.describe("Of all other buyers in the 90 days before the request"),
+    failsMoreOften: z
+      .boolean()
+      .describe("Whether the buyer's interval, of five runs or more, lies above that of the others"),
+  })
+  .meta({
+    id: "RefundRuns",
+    description:
+      "Ended runs of a prompt, without those on an openai-compatible address of the buyer's and without failures that the buyer's key caused.",
+  });
 
 export const Refund = z
   .object({
@@ -70,8 +93,13 @@ export const Refund = z
     decidedBy: z
       .enum(["rules", "seller", "admin"])
       .nullable()
-      .describe("rules: it was never used, its seller did not decide in time, or the payment bought nothing"),
+      .describe(
+        "rules: it was never used, it failed more often than for others and the seller approves that, its seller did not decide in time, or the payment bought nothing",
+      ),
     approvalReason,
+    runs: RefundRuns.nullable().describe(
+      "The runs of the product at the request; null: the buyer never used it, or did not request it",
+    ),
     decisionNote: z.string().nullable().describe("Why it was rejected, or canceled by the service"),
     failureCode: z.string().nullable().describe("Why the payment provider could not refund it"),
     createdAt: Timestamp,
@@ -158,6 +186,7 @@ export const RefundedBuyers = z
 
 export type RefundStatus = (typeof refundStatuses)[number];
 export type ApprovalReason = (typeof approvalReasons)[number];
+export type RefundRuns = z.input<typeof RefundRuns>;
 export type RefundObstacle = (typeof refundObstacles)[number];
 export type Refund = z.input<typeof Refund>;
 export type AdminRefund = z.input<typeof AdminRefund>;
@@ -183,7 +212,7 @@ export const create = endpoint({
   path: "/purchases/:orderId/refund",
   summary: "Request a refund of a purchase",
   description:
-    "A product that was never revealed, downloaded or run is refunded at once within the window. For any other the seller decides; without a decision within 7 days it is approved. Outside the window: 422 with the reason refund_window_expired. After an instant refund the seller decides about the next one for some time: 30 days after the first, 90 after the second, 180 after each later one. approvalReason tells which case it is, here and in refundable of the purchase. Only one refund can be open: another one is 409 CONFLICT with refundId. While the payment is disputed: 409 INVALID_STATE.",
+    "A product that was never revealed, downloaded or run is refunded at once within the window. For any other the seller decides; without a decision within 7 days it is approved. A seller can let the rules approve a request if the buyer's runs failed more often than those of others (refundFailedRuns of the account). Outside the window: 422 with the reason refund_window_expired. After an instant refund the seller decides about the next one for some time: 30 days after the first, 90 after the second, 180 after each later one. approvalReason tells which case it is, here and in refundable of the purchase. Only one refund can be open: another one is 409 CONFLICT with refundId. While the payment is disputed: 409 INVALID_STATE.",
   access: writes,
   params: ofOrder,
   request: json(CreateRefund, { reason: "not_as_described", details: "It makes limericks." }),

@@ -86,6 +86,8 @@ const obstacles: Record<string, string> = {
 export function refundRule({ until, reasonIfNot, approval, approvalReason }: Refundable): string {
   if (reasonIfNot !== null) return obstacles[reasonIfNot] ?? "A refund is not possible.";
   const day = until === null ? "" : ` until ${formatDate(until)}`;
+  if (approvalReason === "failed_runs")
+    return `Refunded in full${day}, at once: your runs failed more often than those of others.`;
   if (approval === "instant") return `Refunded in full${day}, at once, while you have not opened or run it.`;
   return approvalReason === "recent_instant_refund"
     ? `Refunded${day} if the seller agrees: you had an instant refund recently.`

@@ -169,6 +169,7 @@ export interface AccountRow {
   banReason: string | null;
   closedAt: Date | null;
   refundDays: 0 | 7 | 14 | 30;
+  refundFailedRuns: boolean;
   commissionBasisPoints: number;
   country: string | null;
   createdAt: Date;
@@ -192,6 +193,7 @@ export const accountColumns = [
   "closedAt",
   "emailVerifiedAt",
   "refundDays",
+  "refundFailedRuns",
   "commissionBasisPoints",
   "country",
   "createdAt",
@@ -255,6 +257,7 @@ export interface AccountValues {
   banReason: string | null;
   closedAt: Date;
   refundDays: number;
+  refundFailedRuns: boolean;
   commissionBasisPoints: number;
   country: string | null;
 }

@@ -42,6 +42,7 @@ suite("GET and PATCH /account", () => {
         verified: false,
         twoFactor: { enabled: false },
         refundDays: 14,
+        refundFailedRuns: false,
         commissionBasisPoints: 1_000,
         country: null,
         createdAt: market.clock.now.toISOString(),

@@ -35,6 +35,7 @@ const toAccount = (
   verified: user.verified,
   twoFactor: { enabled: secondFactor },
   refundDays: user.refundDays,
+  refundFailedRuns: user.refundFailedRuns,
   commissionBasisPoints: user.commissionBasisPoints,
   country: user.country,
   createdAt: user.createdAt.toISOString(),
@@ -48,7 +49,16 @@ export async function readAccount(ctx: Context, caller: Member): Promise<Account
   return toAccount(ctx, required(user, "the account"), await hasSecondFactor(ctx.db, userId), view);
 }
 
-const FIELDS = ["name", "bio", "handle", "links", "refundDays", "commissionBasisPoints", "country"] as const;
+const FIELDS = [
+  "name",
+  "bio",
+  "handle",
+  "links",
+  "refundDays",
+  "refundFailedRuns",
+  "commissionBasisPoints",
+  "country",
+] as const;
 /** What products show of their author, or what decides about their sales. */
 const FIELDS_ON_PRODUCTS: readonly string[] = [
   "name",
@@ -69,6 +79,7 @@ const applyChange = (user: AccountRow, change: UpdateAccount): AccountRow => ({
   handle: change.handle ?? user.handle,
   links: change.links ?? user.links,
   refundDays: change.refundDays ?? user.refundDays,
+  refundFailedRuns: change.refundFailedRuns ?? user.refundFailedRuns,
   commissionBasisPoints: change.commissionBasisPoints ?? user.commissionBasisPoints,
   country: change.country === undefined ? user.country : change.country,
 });
@@ -78,6 +89,7 @@ const toColumns = (user: AccountRow) => ({
   bio: user.bio,
   links: JSON.stringify(user.links),
   refundDays: user.refundDays,
+  refundFailedRuns: user.refundFailedRuns,
   commissionBasisPoints: user.commissionBasisPoints,
   country: user.country,
 });

@@ -91,6 +91,7 @@ suite("GET /admin/users", () => {
       emailVerified: true,
       verified: false,
       refundDays: 14,
+      refundFailedRuns: false,
       commissionBasisPoints: 1_000,
       country: null,
       bannedAt: null,

@@ -26,6 +26,7 @@ const toAdminUser = (ctx: Context, user: AccountRow): AdminUser => ({
   emailVerified: user.emailVerifiedAt !== null,
   verified: user.verified,
   refundDays: user.refundDays,
+  refundFailedRuns: user.refundFailedRuns,
   commissionBasisPoints: user.commissionBasisPoints,
   country: user.country,
   bannedAt: user.bannedAt?.toISOString() ?? null,

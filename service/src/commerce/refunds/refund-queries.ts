@@ -5,6 +5,7 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 import { EMPTY_PAGE, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { DB } from "../../platform/db/tables.gen.ts";
 import { OPEN_REFUND_STATUSES, refundMoves } from "./refund-lifecycle.ts";
+import type { RunFailures } from "./run-failures.ts";
 
 export interface RefundRow {
   id: string;
@@ -27,6 +28,8 @@ export interface RefundRow {
   decidedBy: string | null;
   decidedAt: Date | null;
   approvalReason: ApprovalReason | null;
+  /** At the request; null: never used, or not requested by the buyer. */
+  runs: RunFailures | null;
   decisionNote: string | null;
   failureCode: string | null;
   createdAt: Date;
@@ -62,6 +65,7 @@ const refunds = (db: Queries) =>
       "r.decidedBy",
       "r.decidedAt",
       "r.approvalReason",
+      "r.runs",
       "r.decisionNote",
       "r.failureCode",
       "r.createdAt",
@@ -148,6 +152,8 @@ export interface NewRefund {
   reason: string;
   details: string | null;
   approvalReason?: ApprovalReason;
+  /** JSON of RunFailures. */
+  runs?: string | null;
   decideBy: Date | null;
   createdAt: Date;
 }
@@ -293,6 +299,16 @@ export const findAutomaticRefunds = (db: Queries, buyerId: string) =>
       row.fn.max<Date | null>("r.createdAt").as("last"),
     ])
     .executeTakeFirstOrThrow();
+
+/** The setting of the seller. */
+export async function refundsFailedRuns(db: Queries, sellerId: string): Promise<boolean> {
+  const seller = await db
+    .selectFrom("users")
+    .select("refundFailedRuns")
+    .where("id", "=", sellerId)
+    .executeTakeFirst();
+  return seller?.refundFailedRuns ?? false;
+}
 
 export interface RefundableOrders {
   productId: string;

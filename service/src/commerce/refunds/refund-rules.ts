@@ -8,8 +8,9 @@ import { toDecimal } from "../../core/money/amount.ts";
 import { lastOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import type { OrderRow } from "../orders/queries.ts";
-import { findAutomaticRefunds, findOpenRefund } from "./refund-queries.ts";
+import { findAutomaticRefunds, findOpenRefund, refundsFailedRuns } from "./refund-queries.ts";
 import { isPaidOrder, type PaidOrder, remainingAmount } from "./refund-settlement.ts";
+import { failsMoreOften, type RunFailures } from "./run-failures.ts";
 
 /** Indexed by the number of earlier instant refunds; the last value applies to all further ones. */
 const DAYS_BETWEEN_INSTANT_REFUNDS = [0, 30, 90, 180] as const;
@@ -38,28 +39,48 @@ export async function readRefundable(ctx: Context, order: OrderRow): Promise<Ref
     until: isPaidOrder(order) ? windowEnd(order).toISOString() : null,
     amount: reasonIfNot ? 0 : toDecimal(remainingAmount(order), order.currency),
     reasonIfNot,
-    approval: approval && (approval.reason === "unused" ? "instant" : "seller"),
+    approval: approval && (isInstant(approval.reason) ? "instant" : "seller"),
     approvalReason: approval?.reason ?? null,
     instantFrom:
       instantFrom && instantFrom <= windowEnd(order as PaidOrder) ? instantFrom.toISOString() : null,
   };
 }
 
-interface Approval {
+export interface Approval {
   reason: ApprovalReason;
   /** When the next instant refund is possible; null: now or never. */
   instantFrom: Date | null;
+  /** The runs of a product that was used; null: never used. */
+  runs: RunFailures | null;
 }
+
+/** The rules approve it. */
+export const isInstant = (reason: ApprovalReason): boolean => reason === "unused" || reason === "failed_runs";
 
 /** In a transaction, the caller has locked the buyer's account and the entitlement. */
 export async function decideApproval(ctx: Context, db: Queries, order: OrderRow): Promise<Approval> {
   const entitlement = await findEntitlementByOrder(db, order.id);
-  if (entitlement?.usedAt != null) return { reason: "used", instantFrom: null };
+  const isUsed = entitlement?.usedAt != null;
+  const runs = isUsed ? await countFailures(ctx, db, order) : null;
+  const isQualityCase =
+    runs !== null && failsMoreOften(runs) && (await refundsFailedRuns(db, order.sellerId));
+  if (isUsed && !isQualityCase) return { reason: "used", instantFrom: null, runs };
   const from = await instantRefundsFrom(db, order.buyerId);
-  return from && ctx.now() < from
-    ? { reason: "recent_instant_refund", instantFrom: from }
-    : { reason: "unused", instantFrom: null };
+  if (from && ctx.now() < from)
+    return { reason: isUsed ? "used" : "recent_instant_refund", instantFrom: isUsed ? null : from, runs };
+  return { reason: isUsed ? "failed_runs" : "unused", instantFrom: null, runs };
 }
+
+const COMPARED_DAYS = 90;
+
+const countFailures = (ctx: Context, db: Queries, { productId, buyerId, sellerId, createdAt }: OrderRow) =>
+  ctx.countRunFailures(db, {
+    productId,
+    buyerId,
+    sellerId,
+    boughtAt: createdAt,
+    since: daysAfter(ctx.now(), -COMPARED_DAYS),
+  });
 
 const invalidStateError = (order: OrderRow, message: string) =>
   new ApiError("INVALID_STATE", message, {

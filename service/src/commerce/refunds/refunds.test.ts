@@ -112,6 +112,7 @@ suite("a refund of an unused product", () => {
       decideBy: null,
       decidedBy: "rules",
       approvalReason: "unused",
+      runs: null,
       decisionNote: null,
       failureCode: null,
       returnedAt: null,

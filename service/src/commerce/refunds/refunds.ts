@@ -1,11 +1,4 @@
-import type {
-  AdminRefund,
-  ApprovalReason,
-  CreateRefund,
-  Refund,
-  RefundOrder,
-  RefundStatus,
-} from "@stoa/contract";
+import type { AdminRefund, CreateRefund, Refund, RefundOrder, RefundStatus } from "@stoa/contract";
 import { refundReasons } from "@stoa/contract";
 import { lockAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
@@ -34,9 +27,16 @@ import {
   SERVICE_ACTOR,
 } from "./refund-moves.ts";
 import { findRefundRow, listRefundRows, type RefundRow } from "./refund-queries.ts";
-import { decideApproval, mustBeRefundable, mustBeRefundableByAdmin } from "./refund-rules.ts";
+import {
+  type Approval,
+  decideApproval,
+  isInstant,
+  mustBeRefundable,
+  mustBeRefundableByAdmin,
+} from "./refund-rules.ts";
 import { type PaidOrder, remainingAmount } from "./refund-settlement.ts";
 import { continueRefund, submitRefund } from "./refund-submission.ts";
+import { toRefundRuns } from "./run-failures.ts";
 
 const DECISION_DAYS = 7;
 
@@ -52,10 +52,10 @@ export async function requestRefund(
     await lockAccount(tx, caller.userId);
     const order = await mustBeRefundable(ctx, tx, await lockOwnOrder(tx, caller.userId, orderId));
     await lockEntitlement(tx, order.id);
-    const { reason } = await decideApproval(ctx, tx, order);
-    const automatic = reason === "unused";
+    const approval = await decideApproval(ctx, tx, order);
+    const automatic = isInstant(approval.reason);
     const by = { actorId: caller.userId, source };
-    const started = await createRefund(ctx, tx, order, toRefundInput(ctx, order, input, reason), by);
+    const started = await createRefund(ctx, tx, order, toRefundInput(ctx, order, input, approval), by);
     await bindToRefund(ctx, tx, started.refund.id);
     if (!automatic) await notifyOfRefund(ctx, tx, started.refund, "requested");
     return { ...started, approved: automatic && (await approveRefund(ctx, tx, started, SERVICE_ACTOR)) };
@@ -81,13 +81,14 @@ async function lockOwnOrder(tx: Tx, buyerId: string, orderId: string): Promise<O
   return order;
 }
 
-const toRefundInput = (ctx: Context, order: PaidOrder, input: CreateRefund, reason: ApprovalReason) => ({
+const toRefundInput = (ctx: Context, order: PaidOrder, input: CreateRefund, { reason, runs }: Approval) => ({
   origin: "buyer" as const,
   amountMinor: remainingAmount(order),
   reason: input.reason,
   details: input.details ?? null,
   approvalReason: reason,
-  decideBy: reason === "unused" ? null : daysAfter(ctx.now(), DECISION_DAYS),
+  runs: runs && JSON.stringify(runs),
+  decideBy: isInstant(reason) ? null : daysAfter(ctx.now(), DECISION_DAYS),
 });
 
 export async function approveRequest(ctx: Context, caller: Member, refundId: string, source: RequestSource) {
@@ -285,6 +286,7 @@ export function toRefund(refund: RefundRow): Refund {
     decideBy: time(refund.decideBy),
     decidedBy: toDecider(refund),
     approvalReason: refund.approvalReason,
+    runs: refund.runs && toRefundRuns(refund.runs),
     decisionNote: refund.decisionNote,
     failureCode: refund.failureCode,
     returnedAt: time(refund.returnedAt),

@@ -1,5 +1,6 @@
 import type { ProductRunCounts, ProductRuns, SaleRuns } from "@stoa/contract";
 import { sql } from "kysely";
+import type { CountRunFailures, RunFailures } from "../../commerce/refunds/run-failures.ts";
 import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
@@ -87,6 +88,39 @@ export async function countRunsOfSale(
       from runs`.execute(db);
   return firstOf(rows);
 }
+
+/** Failures that the key or the options of the buyer cause. */
+const BUYERS_FAILURES = [
+  "PROVIDER_KEY_INVALID",
+  "PROVIDER_PERMISSION_DENIED",
+  "PROVIDER_QUOTA_EXHAUSTED",
+  "PROVIDER_RATE_LIMITED",
+  "PROVIDER_TIMEOUT",
+  "KEY_BUDGET_EXCEEDED",
+  "KEY_CONCURRENCY_LIMIT",
+];
+
+/** The address of an `openai-compatible` key is the buyer's own; runs of workflows name no provider. */
+export const countRunFailures: CountRunFailures = async (
+  db,
+  { productId, buyerId, sellerId, boughtAt, since },
+) => {
+  const { rows } = await sql<RunFailures>`
+    with runs as (
+      select user_id = ${buyerId} as is_buyers, created_at, status = 'failed' as has_failed
+        from executions
+       where product_id = ${productId} and user_id <> ${sellerId} and created_at >= ${since < boughtAt ? since : boughtAt}
+         and status in ('completed', 'failed') and provider <> 'openai-compatible'
+         and coalesce(error_code, '') <> all (${BUYERS_FAILURES}::text[]))
+    select jsonb_build_object(
+             'runs', count(*) filter (where is_buyers and created_at >= ${boughtAt}),
+             'failed', count(*) filter (where is_buyers and created_at >= ${boughtAt} and has_failed)) as buyer,
+           jsonb_build_object(
+             'runs', count(*) filter (where not is_buyers and created_at >= ${since}),
+             'failed', count(*) filter (where not is_buyers and created_at >= ${since} and has_failed)) as others
+      from runs`.execute(db);
+  return firstOf(rows);
+};
 
 /** A prompt that a step of a workflow ran. */
 export interface ProductRun {

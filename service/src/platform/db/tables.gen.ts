@@ -722,6 +722,7 @@ export interface Refunds {
   providerRefundId: string | null;
   reason: string;
   returnedAt: Timestamp | null;
+  runs: Json | null;
   settledAt: Timestamp | null;
   settlementReference: string | null;
   status: string;
@@ -1004,6 +1005,7 @@ export interface Users {
   plan: Generated<string>;
   quota: Json | null;
   refundDays: Generated<number>;
+  refundFailedRuns: Generated<boolean>;
   role: Generated<string>;
   verified: Generated<boolean>;
 }

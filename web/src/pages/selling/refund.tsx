@@ -1,6 +1,6 @@
 import "../../components/studio/studio.css";
 import "./selling.css";
-import type { Refund, SaleDetail } from "@stoa/sdk";
+import type { Refund, RefundRuns, SaleDetail } from "@stoa/sdk";
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { ChevronIcon } from "../../components/icons.tsx";
@@ -9,7 +9,7 @@ import { StatusTag } from "../../components/status-tag.tsx";
 import { Pair } from "../../components/studio/sale-split.tsx";
 import { SaleUsage } from "../../components/studio/sale-usage.tsx";
 import { Time } from "../../components/time.tsx";
-import { formatMoment, formatMoney } from "../../lib/format.ts";
+import { formatCount, formatMoment, formatMoney, formatPercent } from "../../lib/format.ts";
 import { refundStatus } from "../../lib/orders.ts";
 import { refundReason, sellerRefundStatus } from "../../lib/refund-reasons.ts";
 import { useTitle } from "../../lib/use-title.ts";
@@ -41,6 +41,7 @@ export default function RefundPage() {
         <div>
           <Reason refund={refund} sale={sale} />
           <SaleUsage sale={sale} />
+          {refund.runs && <RunFailures runs={refund.runs} />}
           <OrderFacts sale={sale} refund={refund} />
         </div>
         {refund.status === "pending" ? (
@@ -75,6 +76,28 @@ const Reason = ({ refund, sale }: { refund: Refund; sale: SaleDetail }) => (
   </section>
 );
 
+/** Tests of the product never mix with these runs. */
+const RunFailures = ({ runs: { buyer, others, failsMoreOften } }: { runs: RefundRuns }) => (
+  <section className="beam thin">
+    <h2 className="h3">Failed runs at the request</h2>
+    <dl className="studio-pairs">
+      <Pair term="Of this buyer">{failedShare(buyer)}</Pair>
+      <Pair term="Of other buyers in 90 days">{failedShare(others)}</Pair>
+    </dl>
+    <p className="sm soft">
+      {failsMoreOften
+        ? "The prompt fails more often for this buyer: the 95 % intervals do not overlap."
+        : "The figures do not show that the prompt fails more often for this buyer."}{" "}
+      Failures of the buyer’s key do not count.
+    </p>
+  </section>
+);
+
+const failedShare = ({ runs, failed, interval }: RefundRuns["buyer"]): string =>
+  interval === null
+    ? "no runs"
+    : `${formatCount(failed)} of ${formatCount(runs)} (95 %: ${formatPercent(interval.low)} to ${formatPercent(interval.high)})`;
+
 function OrderFacts({ sale, refund }: { sale: SaleDetail; refund: Refund }) {
   const { data } = useQuery(refundsOfSaleQuery(sale.orderId));
   const others = (data?.data ?? []).filter(({ id }) => id !== refund.id);
@@ -107,7 +130,7 @@ function OrderFacts({ sale, refund }: { sale: SaleDetail; refund: Refund }) {
 }
 
 const DECIDERS: Record<string, string> = {
-  rules: "the rules: unused, or no decision in time",
+  rules: "the rules: unused, more failures than others, or no decision in time",
   seller: "you",
   admin: "an administrator",
 };

@@ -14,6 +14,7 @@ import { refundReason, sellerRefundStatus } from "../../lib/refund-reasons.ts";
 import { useListKeys } from "../../lib/use-keys.ts";
 import { useNow } from "../../lib/use-now.ts";
 import { REFUND_STATUSES, refundsQuery } from "../../queries/selling.ts";
+import { RefundRules } from "./refund-rules.tsx";
 
 const route = getRouteApi("/studio-shell/studio/refunds");
 
@@ -24,6 +25,7 @@ export default function Refunds() {
       intro="You decide about products that were used. Without a decision within 7 days, a refund is approved."
     >
       <RefundList />
+      <RefundRules />
     </SellerPage>
   );
 }
