@@ -236,6 +236,8 @@ suite("GET /admin/version", () => {
     const dates = releases.map(({ releasedOn }) => releasedOn ?? "9999");
     assert.deepEqual(dates, dates.toSorted().toReversed());
     assert.ok(selectReleases(releases, VERSION, null).length === 1, "this version has notes");
+    const nowhere = new URL("no-changelog.md", import.meta.url);
+    assert.deepEqual(await readChangelog(nowhere), [], "an installation of the service alone");
   });
 
   test("release notes: this version and those after the one before", () => {

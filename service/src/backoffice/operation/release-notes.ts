@@ -14,8 +14,15 @@ export interface Release {
   notes: string;
 }
 
-export const readChangelog = async (): Promise<Release[]> =>
-  parseChangelog(await readFile(CHANGELOG, "utf8"));
+/** An installation of the service alone may have no changelog. */
+export async function readChangelog(file: URL = CHANGELOG): Promise<Release[]> {
+  try {
+    return parseChangelog(await readFile(file, "utf8"));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}
 
 /** In the order of the file: the newest first. */
 export function parseChangelog(text: string): Release[] {
