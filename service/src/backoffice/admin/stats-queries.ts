@@ -12,11 +12,13 @@ export interface CountRow {
 /** One statement, so that the numbers are consistent. */
 export async function countAll(db: Queries): Promise<CountRow[]> {
   const { rows } = await sql<CountRow>`
-    with open as (select role, plan, banned_at from users where closed_at is null)
-    select 'role' as what, role as name, count(*) as count from open group by role
-    union all select 'plan', plan, count(*) from open group by plan
-    union all select 'banned', 'banned', count(*) from open where banned_at is not null
-    union all select 'closed', 'closed', count(*) from users where closed_at is not null
+    with people as materialized (
+      select role, plan, banned_at is not null as banned, closed_at is not null as closed, count(*) as count
+        from users group by 1, 2, 3, 4)
+    select 'role' as what, role as name, sum(count)::bigint as count from people where not closed group by role
+    union all select 'plan', plan, sum(count)::bigint from people where not closed group by plan
+    union all select 'banned', 'banned', coalesce(sum(count), 0)::bigint from people where banned and not closed
+    union all select 'closed', 'closed', coalesce(sum(count), 0)::bigint from people where closed
     union all select 'product', status, count(*) from products group by status
     union all select 'order', status, count(*) from orders group by status`.execute(db);
   return rows;

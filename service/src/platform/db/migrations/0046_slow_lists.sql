@@ -9,3 +9,13 @@ create index listings_author on listings (author_id, updated_at desc, product_id
 -- The runs of a product since some time, by whom, and how they ended, from the index alone.
 drop index executions_product;
 create index executions_product on executions (product_id, created_at) include (user_id, status);
+
+-- All orders are counted by status for administrators, and those of a seller.
+drop index orders_seller;
+create index orders_seller on orders (seller_id, id desc) include (status);
+
+-- Purchases between two times, with what became of them, beside each seller's customers: docs/decisions/0037-counting-customers.md.
+drop index orders_customers;
+create index orders_customers on orders (seller_id, currency, buyer_id, completed_at)
+  include (total_minor, tax_minor, product_id, refunded_minor)
+  where completed_at is not null;
