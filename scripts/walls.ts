@@ -56,6 +56,7 @@ const groups: Record<string, Record<string, string[]>> = {
     "import-export": ["search", "products"],
     reviews: ["entitlements", "search", "products"],
     sellers: ["search"],
+    "test-sets": ["products"],
     wishlist: ["search", "products"],
   },
   commerce: {
@@ -78,6 +79,7 @@ const groups: Record<string, Record<string, string[]>> = {
     "prompt-runs": ["provider-keys", "executions"],
     estimates: ["provider-keys", "prompt-runs"],
     "workflow-runs": ["provider-keys", "executions", "prompt-runs"],
+    evaluations: ["provider-keys", "executions", "prompt-runs", "estimates", "workflow-runs"],
     mcp: ["executions", "prompt-runs", "workflow-runs"],
     "openai-api": ["executions", "prompt-runs"],
     "run-receipts": ["executions"],

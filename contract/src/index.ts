@@ -17,7 +17,9 @@ import * as moderation from "./catalog/moderation.ts";
 import * as productChecks from "./catalog/product-checks.ts";
 import * as products from "./catalog/products.ts";
 import * as reviews from "./catalog/reviews.ts";
+import * as scoreCard from "./catalog/score-card.ts";
 import * as sellers from "./catalog/sellers.ts";
+import * as testSets from "./catalog/test-sets.ts";
 import * as versions from "./catalog/versions.ts";
 import * as wishlist from "./catalog/wishlist.ts";
 import * as analytics from "./commerce/analytics.ts";
@@ -38,6 +40,7 @@ import * as events from "./events/events.ts";
 import * as webhooks from "./events/webhooks.ts";
 import * as ai from "./execution/ai.ts";
 import * as estimates from "./execution/estimates.ts";
+import * as evaluations from "./execution/evaluations.ts";
 import * as executions from "./execution/executions.ts";
 import * as models from "./execution/models.ts";
 import * as openai from "./execution/openai.ts";
@@ -65,6 +68,13 @@ export const api = {
     versions: {
       list: versions.list,
       get: versions.get,
+    },
+    scoreCard: {
+      get: scoreCard.get,
+    },
+    testSet: {
+      get: testSets.get,
+      replace: testSets.replace,
     },
   },
   files: {
@@ -160,6 +170,13 @@ export const api = {
     exportCustomers: analyticsCustomers.exportCustomers,
     funnel: analyticsFunnel.funnel,
     entries: analyticsEntries.entries,
+  },
+  evaluations: {
+    create: evaluations.create,
+    estimate: evaluations.estimate,
+    list: evaluations.list,
+    get: evaluations.get,
+    cancel: evaluations.cancel,
   },
   ai: {
     execute: executions.execute,
@@ -553,7 +570,13 @@ export type {
   Review,
   UpdateReview,
 } from "./catalog/reviews.ts";
+export type { ScoreCard } from "./catalog/score-card.ts";
 export type { Seller } from "./catalog/sellers.ts";
+export {
+  MAX_TEST_CASES,
+  type TestCaseInput,
+  type TestSet,
+} from "./catalog/test-sets.ts";
 export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./catalog/versions.ts";
 export { MAX_WISHLIST_ENTRIES } from "./catalog/wishlist.ts";
 export type { ProductAnalytics, RevenueAnalytics, RevenueGroup } from "./commerce/analytics.ts";
@@ -689,6 +712,15 @@ export type {
   UpdateProviderKey,
 } from "./execution/ai.ts";
 export type { Estimate, EstimatedCall, EstimateExecution } from "./execution/estimates.ts";
+export {
+  type EvaluateProduct,
+  type Evaluation,
+  type EvaluationDetail,
+  type EvaluationEstimate,
+  type EvaluationStatus,
+  MAX_EXCERPT_CHARACTERS,
+  MAX_RUNS_OF_COLUMN,
+} from "./execution/evaluations.ts";
 export {
   type AcceptedExecution,
   type Execute,

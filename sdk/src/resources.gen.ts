@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AccountView, AddPaymentMethod, AdminDispute, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Backup, BackupDownloadLink, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, CardSetup, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, Configuration, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateRestore, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DatabaseReport, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, Health, HideReview, ImportResult, Job, LedgerVerification, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductChecks, ProductDetail, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, Queue, QueuedEmail, QuotaUsage, QuotePurchase, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, Restore, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, StartAccountView, StartCardSetup, StartRestore, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, VersionReport, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AccountView, AddPaymentMethod, AdminDispute, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Backup, BackupDownloadLink, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, CardSetup, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, Configuration, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateRestore, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DatabaseReport, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, EvaluateProduct, Evaluation, EvaluationDetail, EvaluationEstimate, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, Health, HideReview, ImportResult, Job, LedgerVerification, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductChecks, ProductDetail, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, Queue, QueuedEmail, QuotaUsage, QuotePurchase, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, Restore, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, ScoreCard, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, StartAccountView, StartCardSetup, StartRestore, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestCaseInput, TestSet, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, VersionReport, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -32,6 +32,48 @@ export class ProductsVersionsResource extends Resource {
    */
   get(productId: string, version: string, options?: RequestOptions): Call<VersionDetail> {
     return this.client.call("GET", `/products/${pathPart(productId)}/versions/${pathPart(version)}`, {}, options);
+  }
+}
+
+export class ProductsScoreCardResource extends Resource {
+  /**
+   * Read the score card of a product
+   *
+   * It shows the newest completed evaluation of the released version; the seller cannot choose another one.
+   *
+   * Needs the permission `products:read`.
+   */
+  get(productId: string, options?: RequestOptions): Call<{
+    /** null: no evaluation of this version completed */
+    scoreCard: ScoreCard | null;
+  }> {
+    return this.client.call("GET", `/products/${pathPart(productId)}/score-card`, {}, options);
+  }
+}
+
+export class ProductsTestSetResource extends Resource {
+  /**
+   * Read the test set of a product
+   *
+   * The author and administrators get every case. Everybody else who sees the product gets the visible cases, and of hidden ones the title.
+   *
+   * Needs the permission `products:read`.
+   */
+  get(productId: string, options?: RequestOptions): Call<TestSet> {
+    return this.client.call("GET", `/products/${pathPart(productId)}/test-set`, {}, options);
+  }
+
+  /**
+   * Replace the test set of a product
+   *
+   * For its author; at most 200 cases. It belongs to the current version and to later ones until you replace it. Evaluations keep the test set with which they began. An empty list removes it.
+   *
+   * Needs the permission `products:write`.
+   */
+  replace(productId: string, body: {
+    cases: TestCaseInput[];
+  }, options?: RequestOptions): Call<TestSet> {
+    return this.client.call("PUT", `/products/${pathPart(productId)}/test-set`, { body }, options);
   }
 }
 
@@ -128,6 +170,8 @@ export interface ProductsRunCountsQuery {
 
 export class ProductsResource extends Resource {
   readonly versions: ProductsVersionsResource = new ProductsVersionsResource(this.client);
+  readonly scoreCard: ProductsScoreCardResource = new ProductsScoreCardResource(this.client);
+  readonly testSet: ProductsTestSetResource = new ProductsTestSetResource(this.client);
   /**
    * List and search products
    *
@@ -1297,6 +1341,70 @@ export class AnalyticsResource extends Resource {
    */
   entries(query?: AnalyticsEntriesQuery, options?: RequestOptions): List<AnalyticsEntry> {
     return this.client.list("/analytics/entries", { query }, options);
+  }
+}
+
+export interface EvaluationsListQuery {
+  /** Page number, from 1 */
+  page?: undefined | number;
+  /** Items per page */
+  limit?: undefined | number;
+}
+
+export class EvaluationsResource extends Resource {
+  /**
+   * Evaluate the current version of a product by its test set
+   *
+   * For its author. Every case runs on every model as often as `repeats` says, on your provider keys, and beside it a baseline: the same model with the variables alone. The runs stop before they cost more than `maxCost`; the evaluation has then failed. They count neither as runs of the product nor in its analytics.
+   *
+   * Needs the permission `ai:execute`.
+   */
+  create(productId: string, body: EvaluateProduct, options?: RequestOptions): Call<Evaluation> {
+    return this.client.call("POST", `/products/${pathPart(productId)}/evaluations`, { body }, options);
+  }
+
+  /**
+   * Estimate the runs and the cost of an evaluation
+   *
+   * With the checks of the evaluation. It calls no provider and writes nothing.
+   *
+   * Needs the permission `ai:execute`.
+   */
+  estimate(productId: string, body: EvaluateProduct, options?: RequestOptions): Call<EvaluationEstimate> {
+    return this.client.call("POST", `/products/${pathPart(productId)}/evaluations/estimate`, { body }, options);
+  }
+
+  /**
+   * List the evaluations of a product, newest first
+   *
+   * For its author.
+   *
+   * Needs the permission `ai:execute`.
+   */
+  list(productId: string, query?: EvaluationsListQuery, options?: RequestOptions): List<Evaluation> {
+    return this.client.list(`/products/${pathPart(productId)}/evaluations`, { query }, options);
+  }
+
+  /**
+   * Read an evaluation with the verdict of each run
+   *
+   * For the author of its product.
+   *
+   * Needs the permission `ai:execute`.
+   */
+  get(evaluationId: string, options?: RequestOptions): Call<EvaluationDetail> {
+    return this.client.call("GET", `/evaluations/${pathPart(evaluationId)}`, {}, options);
+  }
+
+  /**
+   * Cancel an evaluation
+   *
+   * The call that runs is aborted, and the results so far stay.
+   *
+   * Needs the permission `ai:execute`.
+   */
+  cancel(evaluationId: string, options?: RequestOptions): Call<Evaluation> {
+    return this.client.call("POST", `/evaluations/${pathPart(evaluationId)}/cancel`, {}, options);
   }
 }
 

@@ -2,7 +2,7 @@
 import { Ai } from "./ai.ts";
 import { Client, type StoaOptions } from "./client.ts";
 import { Events } from "./events.ts";
-import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, FilesResource, ImagesResource, NotificationsResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, RequestLogsResource, RestoresResource, ReviewsResource, SalesResource, SellersResource, SharedRunsResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource, WishlistResource } from "./resources.gen.ts";
+import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, EvaluationsResource, FilesResource, ImagesResource, NotificationsResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, RequestLogsResource, RestoresResource, ReviewsResource, SalesResource, SellersResource, SharedRunsResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource, WishlistResource } from "./resources.gen.ts";
 
 /** The client of a Stoa service: `new Stoa({ baseUrl, apiKey })`, then `stoa.products.list()`. */
 export class Stoa {
@@ -24,6 +24,7 @@ export class Stoa {
   readonly paymentMethods: PaymentMethodsResource;
   readonly discountCodes: DiscountCodesResource;
   readonly analytics: AnalyticsResource;
+  readonly evaluations: EvaluationsResource;
   readonly ai: Ai;
   readonly sharedRuns: SharedRunsResource;
   readonly openai: OpenaiResource;
@@ -59,6 +60,7 @@ export class Stoa {
     this.paymentMethods = new PaymentMethodsResource(client);
     this.discountCodes = new DiscountCodesResource(client);
     this.analytics = new AnalyticsResource(client);
+    this.evaluations = new EvaluationsResource(client);
     this.ai = new Ai(client);
     this.sharedRuns = new SharedRunsResource(client);
     this.openai = new OpenaiResource(client);

@@ -177,6 +177,8 @@ export interface ProductDetail {
     /** After the first reveal, download or run, the author decides about a refund */
     revealForfeitsInstantRefund: boolean;
   };
+  /** What the newest completed evaluation of the released version measured; null: there is none */
+  scoreCard: ScoreCard | null;
   /** Products that a workflow runs, directly or through another one; a buyer needs each of them */
   dependencies: ({
     productId: string;
@@ -256,6 +258,79 @@ export interface ProductImage {
     width: number;
     url: string;
   })[];
+}
+
+/** What the newest completed evaluation of the released version measured, by the seller's test set. */
+export interface ScoreCard {
+  evaluationId: string;
+  version: string;
+  testSetSha256: string;
+  visibleCases: number;
+  hiddenCases: number;
+  repeats: number;
+  models: ScoredModel[];
+  /** How many evaluations of this version were started; the newest completed one is shown */
+  evaluations: number;
+  /** Real runs of this version by others than its author that ended, and how many failed */
+  runs: {
+    failed: number;
+    n: number;
+  };
+  /** The price list and its version */
+  prices: string;
+  /** ISO 8601, UTC, milliseconds */
+  evaluatedAt: string;
+}
+
+export interface ScoredModel {
+  /** null: as the steps of the workflow say */
+  provider: string | null;
+  model: string | null;
+  /** Whether a practice provider answered, and no model */
+  isSandbox: boolean;
+  passed: number;
+  /** Runs with a deterministic verdict; a run without an output did not pass */
+  n: number;
+  /** With its 95 % Wilson interval; null: no run has a verdict */
+  rate: {
+    /** From 0 to 1; each case counts equally */
+    value: number;
+    low: number;
+    high: number;
+    /** How many independent runs the interval is worth: repeats of one case are alike */
+    effectiveN: number;
+  } | null;
+  /** pass^k: the share of cases that pass in all of k runs */
+  passPowerK: {
+    k: number;
+    /** With its 95 % Wilson interval; null: no run has a verdict */
+    rate: {
+      /** From 0 to 1; each case counts equally */
+      value: number;
+      low: number;
+      high: number;
+      /** How many independent runs the interval is worth: repeats of one case are alike */
+      effectiveN: number;
+    } | null;
+  };
+  /** USD of a run; null: not known */
+  medianCost: number | null;
+  medianLatencyMs: number | null;
+  /** The same model with the variables alone; null: there is nothing to send without the product */
+  baseline: {
+    passed: number;
+    /** Runs with a deterministic verdict; a run without an output did not pass */
+    n: number;
+    /** With its 95 % Wilson interval; null: no run has a verdict */
+    rate: {
+      /** From 0 to 1; each case counts equally */
+      value: number;
+      low: number;
+      high: number;
+      /** How many independent runs the interval is worth: repeats of one case are alike */
+      effectiveN: number;
+    } | null;
+  } | null;
 }
 
 /** Why moderators rejected or suspended a product. */
@@ -398,6 +473,8 @@ export interface UpdatedProduct {
     /** After the first reveal, download or run, the author decides about a refund */
     revealForfeitsInstantRefund: boolean;
   };
+  /** What the newest completed evaluation of the released version measured; null: there is none */
+  scoreCard: ScoreCard | null;
   /** Products that a workflow runs, directly or through another one; a buyer needs each of them */
   dependencies: ({
     productId: string;
@@ -549,6 +626,68 @@ export interface VersionDetail {
   contentFormat: Open<"text" | "messages">;
   variables: Variable[];
   files: ProductFile[];
+}
+
+/** The cases by which a product is evaluated. */
+export interface TestSet {
+  /** The version of the product when it was stored */
+  version: string | null;
+  /** SHA-256 of the canonical JSON (RFC 8785) of all its cases, in hexadecimal; null: the product has no test set */
+  sha256: string | null;
+  visibleCases: number;
+  hiddenCases: number;
+  cases: TestCase[];
+  createdAt: string | null;
+}
+
+export interface TestCase {
+  title: string;
+  /** Buyers see only its title */
+  isHidden: boolean;
+  /** null, like `assert`: it is hidden from you */
+  input: Record<string, unknown> | null;
+  assert: TestAssertionOrSet[] | null;
+  /** The weighted score from which the case passes, above 0 and at most 1; absent: each assertion must pass */
+  threshold?: number;
+}
+
+export interface TestAssertionOrSet {
+  /** A promptfoo type that needs no code, such as equals, contains, regex, is-json or llm-rubric, or assert-set. `not-` before a type negates it */
+  type: string;
+  /** A text, a list of texts or a JSON Schema, as the type needs it */
+  value?: unknown;
+  /** From 0 to 1; milliseconds for latency, USD for cost, edits for levenshtein */
+  threshold?: number;
+  /** Above 0; 1 if absent */
+  weight?: number;
+  /** A name under which results are grouped */
+  metric?: string;
+  /** Those of an assert-set */
+  assert?: TestAssertion[];
+}
+
+export interface TestAssertion {
+  /** A promptfoo type that needs no code, such as equals, contains, regex, is-json or llm-rubric, or assert-set. `not-` before a type negates it */
+  type: string;
+  /** A text, a list of texts or a JSON Schema, as the type needs it */
+  value?: unknown;
+  /** From 0 to 1; milliseconds for latency, USD for cost, edits for levenshtein */
+  threshold?: number;
+  /** Above 0; 1 if absent */
+  weight?: number;
+  /** A name under which results are grouped */
+  metric?: string;
+}
+
+export interface TestCaseInput {
+  title: string;
+  /** Buyers see only its title */
+  isHidden?: boolean;
+  /** The variables of a prompt, each a string, or the input of a workflow */
+  input?: Record<string, unknown>;
+  assert: TestAssertionOrSet[];
+  /** The weighted score from which the case passes, above 0 and at most 1; absent: each assertion must pass */
+  threshold?: number;
 }
 
 export interface UpdateImage {
@@ -1621,6 +1760,157 @@ export interface AnalyticsEntry {
     /** As it was sold */
     title: string;
   };
+}
+
+export interface Evaluation {
+  id: string;
+  productId: string;
+  version: string;
+  contentSha256: string;
+  testSetSha256: string;
+  visibleCases: number;
+  hiddenCases: number;
+  repeats: number;
+  status: Open<"running" | "completed" | "failed" | "canceled">;
+  /** Why it failed. The results so far stay */
+  error: {
+    code: string;
+    message: string;
+  } | null;
+  maxCost: number;
+  /** USD so far */
+  cost: number;
+  /** The price list and its version */
+  prices: string;
+  columns: EvaluationColumn[];
+  /** ISO 8601, UTC, milliseconds */
+  createdAt: string;
+  completedAt: string | null;
+}
+
+export interface EvaluationColumn {
+  /** baseline: the model gets the variables alone, without the product */
+  kind: Open<"product" | "baseline">;
+  /** null: as the steps of the workflow say */
+  provider: string | null;
+  model: string | null;
+  /** Whether a practice provider answered, and no model */
+  isSandbox: boolean;
+  status: Open<"pending" | "running" | "completed" | "failed" | "canceled">;
+  /** Its workflow run; null: not begun, or deleted */
+  executionId: string | null;
+  passed: number;
+  /** Runs so far with a deterministic verdict */
+  n: number;
+  /** USD */
+  cost: number;
+}
+
+export interface EvaluateProduct {
+  /** For a prompt. Each model also runs the baseline: the variables alone */
+  models?: ({
+    /** A provider key of yours, or sandbox */
+    apiKeyId: string;
+    /** Default: the model of the product for this provider */
+    model?: string;
+  })[];
+  /** For a workflow: the keys of its steps by provider, as at execute */
+  apiKeys?: Record<string, string>;
+  /** How often each case runs on each model; cases times repeats are at most 200 */
+  repeats?: number;
+  /** USD of the whole evaluation */
+  maxCost: number;
+}
+
+export interface EvaluationEstimate {
+  /** Runs of all columns */
+  runs: number;
+  columns: ({
+    /** baseline: the model gets the variables alone, without the product */
+    kind: Open<"product" | "baseline">;
+    /** null: as the steps of the workflow say */
+    provider: string | null;
+    model: string | null;
+    /** Whether a practice provider answered, and no model */
+    isSandbox: boolean;
+    runs: number;
+    /** USD expected; null: no price is known */
+    cost: number | null;
+  })[];
+  /** USD expected, with 500 tokens for each answer */
+  cost: number | null;
+  prices: string;
+}
+
+/** An evaluation with the verdict of each run. */
+export interface EvaluationDetail {
+  id: string;
+  productId: string;
+  version: string;
+  contentSha256: string;
+  testSetSha256: string;
+  visibleCases: number;
+  hiddenCases: number;
+  repeats: number;
+  status: Open<"running" | "completed" | "failed" | "canceled">;
+  /** Why it failed. The results so far stay */
+  error: {
+    code: string;
+    message: string;
+  } | null;
+  maxCost: number;
+  /** USD so far */
+  cost: number;
+  /** The price list and its version */
+  prices: string;
+  columns: EvaluationColumn[];
+  /** ISO 8601, UTC, milliseconds */
+  createdAt: string;
+  completedAt: string | null;
+  cases: ({
+    title: string;
+    isHidden: boolean;
+  })[];
+  results: EvaluationResult[];
+}
+
+export interface EvaluationResult {
+  /** Index in columns */
+  column: number;
+  /** Index in the test set */
+  case: number;
+  repeat: number;
+  /** failed: the run gave no output, which does not pass */
+  status: Open<"completed" | "failed">;
+  errorCode: string | null;
+  /** By the deterministic assertions; null: the case has none, so the run is not counted */
+  isPassed: boolean | null;
+  /** The weighted mean of their scores */
+  score: number | null;
+  verdicts: AssertionVerdict[];
+  /** The first 500 characters of the text, or of a workflow's result as JSON; null: none */
+  output: string | null;
+  /** USD */
+  cost: number | null;
+  latencyMs: number | null;
+}
+
+export interface AssertionVerdict {
+  type: string;
+  isPassed: boolean;
+  /** From 0 to 1 */
+  score: number;
+  reason: string;
+  metric?: string;
+  /** Those of an assert-set */
+  assertions?: ({
+    type: string;
+    isPassed: boolean;
+    /** From 0 to 1 */
+    score: number;
+    reason: string;
+    metric?: string;
+  })[];
 }
 
 export interface ExecutionResult {

@@ -33,6 +33,7 @@ import { reviewRoutes } from "./catalog/reviews/routes.ts";
 import { catalogRoutes } from "./catalog/search/routes.ts";
 import { flushViews } from "./catalog/search/views.ts";
 import { sellerRoutes } from "./catalog/sellers/routes.ts";
+import { testSetRoutes } from "./catalog/test-sets/routes.ts";
 import { wishlistRoutes } from "./catalog/wishlist/routes.ts";
 import { analyticsRoutes } from "./commerce/analytics/routes.ts";
 import { countPendingMovements } from "./commerce/analytics/sales-sums.ts";
@@ -60,6 +61,7 @@ import { eventRoutes } from "./events/feed/routes.ts";
 import { addInboxPages } from "./events/webhooks/inbox-pages.ts";
 import { webhookRoutes } from "./events/webhooks/routes.ts";
 import { estimateRoutes } from "./execution/estimates/routes.ts";
+import { evaluationRoutes } from "./execution/evaluations/routes.ts";
 import { pollCancelRequests } from "./execution/executions/cancel-execution.ts";
 import { RENEW_INTERVAL_MS, renewLeases } from "./execution/executions/leases.ts";
 import { executionRoutes } from "./execution/executions/routes.ts";
@@ -103,6 +105,7 @@ export const routes = [
   ...productRoutes,
   ...importExportRoutes,
   ...fileRoutes,
+  ...testSetRoutes,
   ...reviewRoutes,
   ...sellerRoutes,
   ...wishlistRoutes,
@@ -117,6 +120,7 @@ export const routes = [
   ...providerKeyRoutes,
   ...promptRunRoutes,
   ...estimateRoutes,
+  ...evaluationRoutes,
   ...executionRoutes,
   ...runReceiptRoutes,
   ...workflowRunRoutes,

@@ -54,6 +54,11 @@ import { deleteWebhookLog, deleteWebhookLogJob } from "./events/webhooks/closed-
 import { checkFailingEndpoints } from "./events/webhooks/endpoint-health.ts";
 import { purgeDeletedEndpoints } from "./events/webhooks/endpoints.ts";
 import { recoverJob, runRecovery } from "./events/webhooks/recoveries.ts";
+import {
+  advanceEvaluation,
+  advanceEvaluationJob,
+  advanceEvaluations,
+} from "./execution/evaluations/advance.ts";
 import { eraseOldTexts, failAbandonedRuns } from "./execution/executions/executions.ts";
 import { deleteOldCalls } from "./execution/provider-keys/provider-calls.ts";
 import { eraseOldRunTexts } from "./execution/workflow-runs/text-retention.ts";
@@ -69,6 +74,7 @@ export const jobKinds = [
   refundBuyersJob,
   detachMethodJob,
   recoverJob,
+  advanceEvaluationJob,
   deleteWebhookLogJob,
 ];
 
@@ -110,6 +116,7 @@ export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
   { name: "reconcile-payments", cron: "37 2 * * *", run: () => reconcileNightly(ctx) },
   { name: "update-word-frequencies", cron: "47 4 * * *", run: () => updateWordFrequencies(ctx) },
   { name: "request-copy-checks", cron: "7 4 * * *", run: () => requestMissingCopyChecks(ctx) },
+  { name: "advance-evaluations", cron: "* * * * *", run: () => advanceEvaluations(ctx) },
   { name: "fail-abandoned-runs", cron: "* * * * *", run: () => failAbandonedRuns(ctx) },
   { name: "erase-run-texts", cron: "*/5 * * * *", run: async () => void (await eraseOldTexts(ctx)) },
   { name: "delete-old-provider-calls", cron: "57 3 * * *", run: () => deleteOldCalls(ctx) },
@@ -153,6 +160,10 @@ export const listQueuedJobs = (ctx: Context): QueuedJob[] => [
   { ...checkForCopiesJob, run: (data) => checkForCopies(ctx, data as CheckForCopiesData) },
   { ...refundBuyersJob, run: (data, signal) => runRefundBuyersJob(ctx, data as RefundBuyersData, signal) },
   { ...detachMethodJob, run: (data) => detachAtProvider(ctx, data as DetachedMethod) },
+  {
+    ...advanceEvaluationJob,
+    run: (data) => advanceEvaluation(ctx, (data as { evaluationId: string }).evaluationId),
+  },
   {
     ...recoverJob,
     run: (data, signal) => runRecovery(ctx, (data as { recoveryId: string }).recoveryId, signal),

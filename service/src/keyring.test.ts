@@ -4,6 +4,7 @@ import { after, before, suite, test } from "node:test";
 import { sql } from "kysely";
 import { enableTwoFactor } from "../test/authenticator.ts";
 import { requestMagicLink, uniqueEmail } from "../test/emails.ts";
+import { startEvaluation, storeTestSet, untilEvaluated } from "../test/evaluations.ts";
 import { createProduct } from "../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../test/market.ts";
 import { GOOD_KEY, type ProviderServer, startProviderServer } from "../test/provider-server.ts";
@@ -95,6 +96,8 @@ async function runsWorkflows() {
     const { status } = await executeWorkflow(owner, workflowId, { webhookUrl: "http://127.0.0.1:9/" });
     assert.equal(status, "completed");
   }
+  await storeTestSet(owner, productId);
+  await untilEvaluated(market, owner, await startEvaluation(owner, productId));
   await worker.stop();
 }
 

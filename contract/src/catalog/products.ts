@@ -8,6 +8,7 @@ import { visibleLine, visibleText } from "../core/visible-text.ts";
 import { Variable } from "../formats/variables.ts";
 import { ProductFile, ProductImage } from "./files.ts";
 import { Moderation, ProductStatus, StatusChange } from "./lifecycle.ts";
+import { ScoreCard } from "./score-card.ts";
 import { SemanticVersion } from "./versions.ts";
 
 export const productTypes = ["PROMPT", "WORKFLOW"] as const;
@@ -109,6 +110,9 @@ export const ProductDetail = z
         .boolean()
         .describe("After the first reveal, download or run, the author decides about a refund"),
     }),
+    scoreCard: ScoreCard.nullable().describe(
+      "What the newest completed evaluation of the released version measured; null: there is none",
+    ),
     dependencies: z
       .array(Dependency)
       .describe("Products that a workflow runs, directly or through another one; a buyer needs each of them"),

@@ -29,6 +29,7 @@ export const errorCatalogue = {
   WEBHOOK_NOT_FOUND: { status: 404, message: "No webhook endpoint of yours has this id." },
   DELIVERY_NOT_FOUND: { status: 404, message: "No delivery to an endpoint of yours has this id." },
   RECOVERY_NOT_FOUND: { status: 404, message: "No recovery of this endpoint has this id." },
+  EVALUATION_NOT_FOUND: { status: 404, message: "No evaluation of yours has this id." },
   EXECUTION_NOT_FOUND: { status: 404, message: "No execution of yours has this id." },
   SHARED_RUN_NOT_FOUND: { status: 404, message: "No run is shared under this link." },
   STEP_NOT_FOUND: { status: 404, message: "No step that has started in this execution has this id." },
@@ -158,6 +159,7 @@ export const errorRemedies: Record<ErrorCode, string> = {
   WEBHOOK_NOT_FOUND: "Take the id from GET /webhooks.",
   DELIVERY_NOT_FOUND: "Take the id from GET /webhooks/{id}/deliveries, which lists the last 30 days.",
   RECOVERY_NOT_FOUND: "Take the id from the response of POST /webhooks/{id}/recover.",
+  EVALUATION_NOT_FOUND: "Take the id from GET /products/{productId}/evaluations.",
   EXECUTION_NOT_FOUND: "Take the id from GET /ai/executions, which lists the last 30 days.",
   SHARED_RUN_NOT_FOUND:
     "Ask its owner for a new link. A link ends when its owner ends it, when the run is deleted, and after 30 days.",

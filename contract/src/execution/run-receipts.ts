@@ -68,6 +68,7 @@ export const RunReceipt = z
           estimatedCost: z.number().nullable(),
           costKnown: z.boolean().nullable(),
           estimated: z.boolean(),
+          durationMs: z.int().nullable().describe("Of the last attempt; null: the step did not end"),
         }),
       )
       .nullable()

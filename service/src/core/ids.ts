@@ -6,6 +6,7 @@ export type IdPrefix =
   | "usr"
   | "prod"
   | "ver"
+  | "eval"
   | "file"
   | "img"
   | "rev"

@@ -490,6 +490,7 @@ suite("after an account was closed", () => {
     "account_views",
     "api_keys",
     "authenticators",
+    "evaluations",
     "execution_shares",
     "oauth_clients",
     "oauth_grants",

@@ -33,6 +33,7 @@ import { endSubscription } from "../../commerce/plans/subscription.ts";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { deleteWebhooksOnAccountClosed } from "../../events/webhooks/closed-account.ts";
+import { deleteEvaluations } from "../../execution/evaluations/account-closing.ts";
 import { eraseRunsOfUser } from "../../execution/prompt-runs/erase-runs.ts";
 import { cancelAllRuns } from "../../execution/workflow-runs/cancel-all-runs.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
@@ -61,6 +62,7 @@ const onAccountClosed: ((
   (_ctx, tx, user) => deleteIdempotencyKeysOf(tx, user.id),
   (ctx, tx, user) => cancelAllRuns(ctx, tx, user.id, "account_closed"),
   (ctx, tx, user) => eraseRunsOfUser(ctx, tx, user.id),
+  (_ctx, tx, user) => deleteEvaluations(tx, user.id),
   (ctx, tx, user) => endSubscription(ctx, tx, user.id, "free"),
   (ctx, tx, user, source) => unpublishAll(ctx, tx, user.id, source),
   (_ctx, tx, user) => deleteImportNames(tx, user.id),

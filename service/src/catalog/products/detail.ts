@@ -92,6 +92,7 @@ async function toDetail(ctx: Context, product: ProductForReader, caller: Caller)
       reason,
       revealForfeitsInstantRefund: reason === "purchased" && mayRead && product.usedAt === null,
     },
+    scoreCard: isWithheld(product) && !mayRead ? null : await ctx.findScoreCard(ctx, product),
     ...(await readDependencies(ctx.db, product, userIdOf(caller))),
     moderation: isAuthorOrAdmin(product, caller) ? moderationOf(product) : null,
   };
@@ -109,6 +110,10 @@ function fileLinksEtag(ctx: Context, { files }: ProductDetail): string {
   return files && files.length > 0 ? `~${fileLinkExpiry(ctx.now()).getTime() / 1000}` : "";
 }
 
+/** The count of real runs is no part of it, as other counters. */
+const scoreCardEtag = ({ scoreCard }: ProductDetail): string =>
+  scoreCard ? `~${scoreCard.evaluationId}-${scoreCard.evaluations}` : "";
+
 /** Compares only the product's part of the ETag, not links and dependencies. */
 export function checkIfMatch(ifMatch: string | null, product: ProductForReader, caller: Caller): void {
   mustMatch(ifMatch?.replace(/(~[\w-]+)+"/g, '"') ?? null, productEtag(product, caller));
@@ -122,7 +127,11 @@ export async function detailResponse(
 ): Promise<DataResponse<ProductDetail>> {
   const whole = await toDetail(ctx, product, caller);
   const detail = hasContent ? whole : { ...whole, content: null };
-  const suffix = fileLinksEtag(ctx, detail) + dependencyEtag(detail) + (hasContent ? "" : "~no-content");
+  const suffix =
+    fileLinksEtag(ctx, detail) +
+    dependencyEtag(detail) +
+    scoreCardEtag(detail) +
+    (hasContent ? "" : "~no-content");
   return new DataResponse(detail, { etag: productEtag(product, caller).replace(/"$/, `${suffix}"`) });
 }
 

@@ -106,7 +106,7 @@ export function mustBeEntitled(product: Product): void {
   });
 }
 
-function mustSupportProvider(product: Product, key: UsableKey): void {
+export function mustSupportProvider(product: Product, key: Pick<UsableKey, "provider">): void {
   if (anyModelProviders.has(key.provider) || product.compatibility.includes(key.provider)) return;
   throw new ApiError(
     "PROVIDER_NOT_SUPPORTED",

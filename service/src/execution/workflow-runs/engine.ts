@@ -1,8 +1,9 @@
 import type { Context } from "../../core/context.ts";
 import type { Evaluator } from "../../formats/workflow-definition/evaluator.ts";
+import type { Tx } from "../../platform/db/database.ts";
 import type { ExecutionRef } from "../executions/texts.ts";
 import { type Decision, decideApproval } from "./approvals.ts";
-import { insertWorkflowExecution, type NewWorkflowRun } from "./new-execution.ts";
+import { insertWorkflowExecution, insertWorkflowExecutionIn, type NewWorkflowRun } from "./new-execution.ts";
 import { retryRun } from "./retry-run.ts";
 import { waitForEnd } from "./wait-for-end.ts";
 import { WorkflowWorker } from "./worker.ts";
@@ -11,6 +12,8 @@ import { WorkflowWorker } from "./worker.ts";
 export interface WorkflowEngine {
   /** Starts a checked run, which does not depend on this process. Returns the id of the execution. */
   start(ctx: Context, userId: string, newRun: NewWorkflowRun): Promise<string>;
+  /** Starts a run if and only if the caller's transaction commits. */
+  startIn(ctx: Context, tx: Tx, userId: string, newRun: NewWorkflowRun): Promise<string>;
   /** Approves or rejects a waiting step. Throws STEP_NOT_FOUND, or INVALID_STATE if the step does not wait. */
   decide(ctx: Context, run: ExecutionRef, stepId: string, decision: Decision): Promise<void>;
   /** Retries a failed or canceled run after its completed steps. False: the run has another status. */
@@ -24,6 +27,7 @@ export interface WorkflowEngine {
 /** Runs are rows of PostgreSQL; the worker that holds the lease drives a run. */
 export const engine: WorkflowEngine = {
   start: insertWorkflowExecution,
+  startIn: insertWorkflowExecutionIn,
   decide: decideApproval,
   retry: retryRun,
   hasEndedWithin: waitForEnd,

@@ -14,28 +14,37 @@ export async function insertWorkflowExecution(
   userId: string,
   newRun: NewWorkflowRun,
 ): Promise<string> {
-  const { depth, parent, ...rest } = newRun;
-  const start = { ...rest, traceparent: currentTraceparent() };
-  const run = { id: ctx.newId(), userId };
-  const write = async (db: Queries) => {
-    const history = insertWorkflowExecutionSql(ctx, {
-      ...run,
-      productId: start.productId,
-      productVersion: start.version,
-      mode: "async",
-      texts: { variables: start.input, output: null },
-    });
-    const now = ctx.now();
-    const row = { ...run, sealedStart: sealRunInput(ctx, run, start), dueAt: now, depth, parent };
-    await insertRun(db, row, history, now);
-    return run.id;
-  };
+  const { parent } = newRun;
+  const write = (db: Queries) => insertWorkflowExecutionIn(ctx, db, userId, newRun);
   if (parent)
     return ctx.db.transaction().execute(async (tx) => (await findChildRun(tx, parent)) ?? write(tx));
   const { idempotencyKey } = ctx;
   if (!idempotencyKey) return write(ctx.db);
   return ctx.db.transaction().execute(async (tx) => {
-    await idempotencyKey.bind(tx, toId("exec", run.id));
-    return write(tx);
+    const id = await write(tx);
+    await idempotencyKey.bind(tx, toId("exec", id));
+    return id;
   });
+}
+
+/** In the caller's transaction, which binds the Idempotency-Key to a row of its own. */
+export async function insertWorkflowExecutionIn(
+  ctx: Context,
+  db: Queries,
+  userId: string,
+  { depth, parent, ...rest }: NewWorkflowRun,
+): Promise<string> {
+  const start = { ...rest, traceparent: currentTraceparent() };
+  const run = { id: ctx.newId(), userId };
+  const history = insertWorkflowExecutionSql(ctx, {
+    ...run,
+    productId: start.productId,
+    productVersion: start.version,
+    mode: "async",
+    texts: { variables: start.input, output: null },
+  });
+  const now = ctx.now();
+  const row = { ...run, sealedStart: sealRunInput(ctx, run, start), dueAt: now, depth, parent };
+  await insertRun(db, row, history, now);
+  return run.id;
 }

@@ -23,6 +23,8 @@ import type { UsageTotal } from "./usage-total.ts";
 type ProductWork = Extract<StepWork, { type: "product" }>;
 type Product = Awaited<ReturnType<typeof findProductToRun>>;
 
+export const MODEL_OF_WORKFLOW = "must be omitted: each step of that workflow sets its own";
+
 /** Runs another product of the owner: a prompt directly, a workflow as a child run. */
 export const callProduct = (
   ctx: Context,
@@ -41,7 +43,13 @@ export const callProduct = (
     });
     const timeoutMs = work.timeoutSeconds && work.timeoutSeconds * 1_000;
     if (product.type === "PROMPT")
-      return callPromptProduct(ctx, run, product, values, { signal, timeoutMs, usageTotal });
+      return callPromptProduct(ctx, run, product, values, {
+        model: work.model,
+        signal,
+        timeoutMs,
+        usageTotal,
+      });
+    if (work.model !== undefined) throw ruleViolation("model", MODEL_OF_WORKFLOW);
     return retryWhileUnavailable(signal, () => startChildRun(ctx, run, step, product, values));
   });
 
@@ -50,7 +58,16 @@ async function callPromptProduct(
   run: RunContext,
   product: Product,
   values: Record<string, unknown>,
-  { usageTotal, ...limits }: { signal: AbortSignal; timeoutMs: number | undefined; usageTotal: UsageTotal },
+  {
+    usageTotal,
+    model,
+    ...limits
+  }: {
+    model: string | undefined;
+    signal: AbortSignal;
+    timeoutMs: number | undefined;
+    usageTotal: UsageTotal;
+  },
 ): Promise<StepResult> {
   const texts = toTexts(values);
   const checked = checkVariables(product.variables, texts);
@@ -65,7 +82,7 @@ async function callPromptProduct(
   await retryWhileUnavailable(limits.signal, () => recordFirstUseOfPurchase(ctx, caller, { product }));
   const call = {
     key,
-    model: findModel(key, provider, product.models[key.provider]),
+    model: findModel(key, provider, model ?? product.models[key.provider]),
     messages: renderMessages(parseMessages(product.contentFormat, product.content), checked.values),
     options: {},
     versionId: `${product.id}@${product.version}`,
@@ -74,14 +91,15 @@ async function callPromptProduct(
   return withRecordedRun(ctx, run, product, call, () => callForText(ctx, run, call, usageTotal));
 }
 
-/** Records the run for the author of the product, if the provider may have been called. */
+/** Records the run for the author of the product, if the provider may have been called. A run of an evaluation is no use of the product. */
 async function withRecordedRun(
   ctx: Context,
-  { userId }: RunContext,
+  { userId, start }: RunContext,
   product: Product,
   { key, model, signal }: StepCall,
   work: () => Promise<StepResult>,
 ): Promise<StepResult> {
+  if (start.isEvaluation) return work();
   const run = {
     userId,
     productId: product.id,
@@ -133,6 +151,7 @@ async function startChildRun(
     apiKeys: run.start.apiKeys,
     maxCost: run.costLimit?.left ?? null,
     callbackId: null,
+    isEvaluation: run.start.isEvaluation,
     depth: run.depth + 1,
     parent: { id: run.id, stepId: step.stepId, item: step.item, attempt: step.attempt },
   });

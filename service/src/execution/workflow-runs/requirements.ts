@@ -7,7 +7,7 @@ import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/work
 import { anyModelProviders } from "../../integrations/ai-providers/ai-provider.ts";
 import { findVersionToRun } from "../prompt-runs/prepare-run.ts";
 import { findUsableKey } from "../provider-keys/provider-keys.ts";
-import { findProvider } from "./product-step.ts";
+import { findProvider, MODEL_OF_WORKFLOW } from "./product-step.ts";
 
 /** Products in a workflow and in the workflows that it runs. */
 const MAX_PRODUCTS = 50;
@@ -69,7 +69,7 @@ async function inspectWorkflow(
   for (const [index, step] of workflow.steps.entries()) {
     const work = step.type === "map" ? step.do : step;
     if (work.type !== "product") continue;
-    const key = `${work.productId}@${work.version ?? ""}@${depth}`;
+    const key = `${work.productId}@${work.version ?? ""}@${work.model ?? ""}@${depth}`;
     if (inspection.seen.has(key)) continue;
     inspection.seen.add(key);
     const reason = await findProductProblem(inspection, work, depth, field);
@@ -80,7 +80,11 @@ async function inspectWorkflow(
 /** null: the product can run. `problems` gets those of the products that it runs in turn. */
 async function findProductProblem(
   inspection: Inspection,
-  { productId, version: pinned }: { productId: string; version?: string | undefined },
+  {
+    productId,
+    version: pinned,
+    model,
+  }: { productId: string; version?: string | undefined; model?: string | undefined },
   depth: number,
   field: string,
 ): Promise<string | null> {
@@ -93,6 +97,7 @@ async function findProductProblem(
   const version = await valueOrMessage(() => findVersionToRun(ctx, product, pinned));
   if (typeof version === "string") return `runs version ${pinned} of ${productId}, which you may not run`;
   if (product.type === "WORKFLOW") {
+    if (model !== undefined) return `has a model for the workflow ${productId}; it ${MODEL_OF_WORKFLOW}`;
     if (depth >= MAX_CALL_DEPTH) return `runs the workflow ${productId}, more than ${MAX_CALL_DEPTH} deep`;
     await inspectWorkflow(inspection, Workflow.parse(JSON.parse(version.content)), depth + 1, field);
     return null;

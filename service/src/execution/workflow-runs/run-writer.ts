@@ -110,8 +110,12 @@ export class RunWriter {
       runEnd.status === "canceled" ? { code: "CANCELED", message: "It was canceled." } : error;
     const writeCallback = this.#toCallbackWrite([]);
     const isLong = ctx.now().getTime() - createdAt.getTime() >= LONG_RUN_MS;
-    const writeEnd =
-      isLong && runEnd.status !== "canceled" ? this.#toEndWrite(runEnd, writeCallback) : writeCallback;
+    const endJob = this.#start?.endJob;
+    const writeEnd = endJob
+      ? (tx: Tx) => ctx.jobs.send(tx, endJob.name, endJob.data)
+      : isLong && runEnd.status !== "canceled"
+        ? this.#toEndWrite(runEnd, writeCallback)
+        : writeCallback;
     return {
       event: { type: `execution.${runEnd.status}`, ...(error && { error }) },
       move: {

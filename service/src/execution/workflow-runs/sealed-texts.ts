@@ -18,6 +18,10 @@ export interface RunInput {
   pinned?: Record<string, unknown> | undefined;
   /** The callback endpoint that receives status changes. */
   callbackId: string | null;
+  /** The run tests its product: it is no use of it. */
+  isEvaluation?: true | undefined;
+  /** A queued job that the end of the run requests, in the same transaction. */
+  endJob?: { name: string; data: object } | undefined;
   /** The span of the request or step that started the run. */
   traceparent?: string | undefined;
 }

@@ -55,6 +55,9 @@ async function modelsOf(db: Queries, id: string): Promise<string[]> {
   return models;
 }
 
+export const durationOf = ({ startedAt, endedAt }: { startedAt: Date | null; endedAt: Date | null }) =>
+  startedAt && endedAt && endedAt.getTime() - startedAt.getTime();
+
 const toStepUsage = (step: Awaited<ReturnType<typeof listAllSteps>>[number]) => ({
   id: step.stepId,
   item: step.item === NO_ITEM ? null : step.item,
@@ -65,6 +68,7 @@ const toStepUsage = (step: Awaited<ReturnType<typeof listAllSteps>>[number]) => 
   ...{ promptTokens: step.promptTokens, completionTokens: step.completionTokens, estimated: step.estimated },
   estimatedCost: step.costUsd === null ? null : Number(step.costUsd),
   costKnown: step.costKnown,
+  durationMs: durationOf(step),
 });
 
 async function waitForNotification(ctx: Context, id: string, signal: AbortSignal): Promise<void> {

@@ -83,6 +83,7 @@ const product = {
   type: z.literal("product"),
   productId: z.string().regex(/^prod_[0-7][0-9a-z]{25}$/, "must be the id of a product"),
   version: SemanticVersion.optional(),
+  model: z.string().trim().min(1).max(200).optional().describe("Of a prompt, in place of its default model"),
   variables: Expressions,
 };
 

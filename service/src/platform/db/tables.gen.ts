@@ -161,6 +161,51 @@ export interface Entitlements {
   usedAt: Timestamp | null;
 }
 
+export interface EvaluationColumns {
+  apiKeys: Json;
+  costUsd: Generated<Numeric>;
+  evaluationId: string;
+  executionId: string | null;
+  isSandbox: boolean;
+  kind: string;
+  model: string | null;
+  n: number;
+  provider: string | null;
+  status: Generated<string>;
+}
+
+export interface EvaluationResults {
+  caseN: number;
+  columnN: number;
+  costUsd: Numeric | null;
+  errorCode: string | null;
+  evaluationId: string;
+  isPassed: boolean | null;
+  latencyMs: ColumnType<number, bigint | number, bigint | number> | null;
+  repeatN: number;
+  score: number | null;
+  sealedTexts: string;
+  status: string;
+}
+
+export interface Evaluations {
+  completedAt: Timestamp | null;
+  contentSha256: string;
+  createdAt: Timestamp;
+  errorCode: string | null;
+  errorMessage: string | null;
+  id: string;
+  maxCostUsd: Numeric;
+  priceList: string;
+  productId: string;
+  repeats: number;
+  scores: Json | null;
+  status: Generated<string>;
+  testSetId: string;
+  userId: string;
+  version: string;
+}
+
 export interface EventRecipients {
   eventId: string;
   seq: ColumnType<number, bigint | number, bigint | number> | null;
@@ -978,6 +1023,15 @@ export interface TagCounts {
   tag: string;
 }
 
+export interface TestSets {
+  cases: Json;
+  createdAt: Timestamp;
+  id: string;
+  productId: string;
+  sha256: string;
+  version: string;
+}
+
 export interface UnappliedDisputes {
   orderId: string | null;
   paymentId: string | null;
@@ -1135,6 +1189,9 @@ export interface DB {
   disputes: Disputes;
   emails: Emails;
   entitlements: Entitlements;
+  evaluationColumns: EvaluationColumns;
+  evaluationResults: EvaluationResults;
+  evaluations: Evaluations;
   eventRecipients: EventRecipients;
   events: Events;
   executionEvents: ExecutionEvents;
@@ -1202,6 +1259,7 @@ export interface DB {
   subscriptionReceiptCounters: SubscriptionReceiptCounters;
   subscriptions: Subscriptions;
   tagCounts: TagCounts;
+  testSets: TestSets;
   unappliedDisputes: UnappliedDisputes;
   users: Users;
   viewSalts: ViewSalts;

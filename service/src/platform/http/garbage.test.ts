@@ -6,6 +6,7 @@ import { type Endpoint, endpoints, errorCatalogue, errorsOf, fieldsOf, statusesO
 import fc from "fast-check";
 import { decodeJwt } from "jose";
 import { allowedCallers } from "../../../test/allowed-callers.ts";
+import { startEvaluation, storeTestSet } from "../../../test/evaluations.ts";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { createOAuthClient, requestTokens } from "../../../test/oauth.ts";
@@ -50,6 +51,8 @@ before(async () => {
   const apiKey = { name: "Mine", permissions: { "products:read": true } };
   const review = await member.post(`/v1/products/${bought}/reviews`, { rating: 5, comment: "Good." });
   const own = await createProduct(member);
+  await storeTestSet(member, own);
+  const evaluationId = await startEvaluation(member, own);
   const discount = { code: "MINE", percentOff: 10 };
   await bookEarnings(market, member, { amountMinor: 5_000n });
   const image = await sendImage(member, own, { bytes: await picture() });
@@ -67,6 +70,7 @@ before(async () => {
     orderId: [orderId],
     methodId: [(await member.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id],
     executionId: [executionId, waiting],
+    evaluationId: [evaluationId],
     stepId: ["ok"],
     token: [await share(member, executionId)],
     workflowId: [workflowId, bought],

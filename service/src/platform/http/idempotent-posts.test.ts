@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { after, before, suite, test } from "node:test";
 import { type Endpoint, endpoints, isRepeatable } from "@stoa/contract";
 import { authenticatorOf, enableTwoFactor } from "../../../test/authenticator.ts";
+import { sandboxRequest, startEvaluation, storeTestSet } from "../../../test/evaluations.ts";
 import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
 import { JSONL, jsonLines } from "../../../test/import-export.ts";
 import { callsOfWriters, killedBefore, momentOf, writtenSince } from "../../../test/kill-points.ts";
@@ -163,6 +164,12 @@ const chat = (model: string) => ({
   messages: [{ role: "user", content: JSON.stringify({ topic: "rain" }) }],
 });
 
+const isTested = async (): Promise<string> => {
+  const id = await createProduct(seller);
+  await storeTestSet(seller, id);
+  return id;
+};
+
 /** Every POST with an Idempotency-Key, and its preconditions. */
 const requests = {
   "products.create": async () => posts(await market.createUser(), "/products", haiku),
@@ -182,6 +189,12 @@ const requests = {
         headers: { ...headers, "content-type": JSONL },
       });
   },
+  "evaluations.create": async () =>
+    posts(seller, `/products/${await isTested()}/evaluations`, sandboxRequest),
+  "evaluations.estimate": async () =>
+    posts(seller, `/products/${await isTested()}/evaluations/estimate`, sandboxRequest),
+  "evaluations.cancel": async () =>
+    posts(seller, `/evaluations/${await startEvaluation(seller, await isTested())}/cancel`),
   "admin.products.approve": () => moderates("pending_review", "approve"),
   "admin.products.reject": () => moderates("pending_review", "reject", { reason: "Too short." }),
   "admin.products.suspend": () => moderates("published", "suspend", spam),

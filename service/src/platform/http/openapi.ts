@@ -283,6 +283,7 @@ const TAGS: Record<string, string> = {
   analytics: "Sales, revenue and customers of your products, calculated from the ledger",
   "payment-methods": "Stored payment methods and the default one",
   ai: "Run prompts and workflows with your own provider keys",
+  evaluations: "Evaluate your products by their test sets, on several models",
   openai: "OpenAI-compatible endpoints for your prompts; the base URL is the URL of this API and `/openai`",
   account: "Your account: profile, plan, security and sessions",
   events: "Events of your products and purchases",

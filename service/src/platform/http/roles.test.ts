@@ -12,6 +12,7 @@ import {
   statusOf,
 } from "@stoa/contract";
 import { decodeJwt } from "jose";
+import { startEvaluation, storeTestSet } from "../../../test/evaluations.ts";
 import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
 import { isFullSize } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
@@ -227,7 +228,9 @@ suite("deny by default", () => {
       "GET /products/:productId",
       "GET /products/:productId/reviews",
       "GET /products/:productId/reviews/:reviewId",
+      "GET /products/:productId/score-card",
       "GET /products/:productId/similar",
+      "GET /products/:productId/test-set",
       "GET /products/facets",
       "GET /sellers/:handle",
       "GET /shared-runs/:token",
@@ -370,6 +373,8 @@ suite("objects of one seller", () => {
     const orderId = await buyProduct(buyer, published);
     const run = { productId: published, apiKeyId: "sandbox", variables: { topic: "rain" } };
     const { executionId } = (await buyer.post("/v1/ai/execute", run)).body.data;
+    await storeTestSet(owner, published);
+    const evaluationId = await startEvaluation(owner, published);
     const key = { provider: "openai", name: "Mine", key: "sk-0123456789abcdef" };
     const [event] = (await buyer.get("/v1/events")).body.data;
     const app = await createOAuthClient(market, buyer);
@@ -388,6 +393,7 @@ suite("objects of one seller", () => {
       methodId: [(await buyer.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id],
       discountCodeId: [await hasDiscountCode(owner)],
       executionId: [executionId],
+      evaluationId: [evaluationId],
       stepId: ["ok"],
       workflowId: [await createWorkflow(owner, { steps: [{ id: "a", type: "transform", value: "1" }] })],
       providerKeyId: [(await buyer.post("/v1/ai/keys", key)).body.data.id],
@@ -465,6 +471,8 @@ suite("objects of one seller", () => {
     "products.similar",
     "products.report",
     "products.versions.list",
+    "products.scoreCard.get",
+    "products.testSet.get",
     "reviews.list",
     "reviews.get",
     "reviews.report",

@@ -1,0 +1,82 @@
+import { z } from "zod";
+import { endpoint, one } from "../core/endpoint.ts";
+import { Timestamp } from "../core/envelope.ts";
+
+const Rate = z
+  .object({
+    value: z.number().describe("From 0 to 1; each case counts equally"),
+    low: z.number(),
+    high: z.number(),
+    effectiveN: z
+      .number()
+      .describe("How many independent runs the interval is worth: repeats of one case are alike"),
+  })
+  .nullable()
+  .describe("With its 95 % Wilson interval; null: no run has a verdict");
+
+const counted = {
+  passed: z.int(),
+  n: z.int().describe("Runs with a deterministic verdict; a run without an output did not pass"),
+  rate: Rate,
+};
+
+const ScoredModel = z
+  .object({
+    provider: z.string().nullable().describe("null: as the steps of the workflow say"),
+    model: z.string().nullable(),
+    isSandbox: z.boolean().describe("Whether a practice provider answered, and no model"),
+    ...counted,
+    passPowerK: z
+      .object({ k: z.int(), rate: Rate })
+      .describe("pass^k: the share of cases that pass in all of k runs"),
+    medianCost: z.number().nullable().describe("USD of a run; null: not known"),
+    medianLatencyMs: z.number().nullable(),
+    baseline: z
+      .object(counted)
+      .nullable()
+      .describe(
+        "The same model with the variables alone; null: there is nothing to send without the product",
+      ),
+  })
+  .meta({ id: "ScoredModel" });
+
+export const ScoreCard = z
+  .object({
+    evaluationId: z.string(),
+    version: z.string(),
+    testSetSha256: z.string(),
+    visibleCases: z.int(),
+    hiddenCases: z.int(),
+    repeats: z.int(),
+    models: z.array(ScoredModel),
+    evaluations: z
+      .int()
+      .describe("How many evaluations of this version were started; the newest completed one is shown"),
+    runs: z
+      .object({ failed: z.int(), n: z.int() })
+      .describe("Real runs of this version by others than its author that ended, and how many failed"),
+    prices: z.string().describe("The price list and its version"),
+    evaluatedAt: Timestamp,
+  })
+  .meta({
+    id: "ScoreCard",
+    description:
+      "What the newest completed evaluation of the released version measured, by the seller's test set.",
+  });
+
+export type ScoreCard = z.input<typeof ScoreCard>;
+
+export const get = endpoint({
+  name: "products.scoreCard.get",
+  method: "GET",
+  path: "/products/:productId/score-card",
+  summary: "Read the score card of a product",
+  description:
+    "It shows the newest completed evaluation of the released version; the seller cannot choose another one.",
+  access: { who: "visitor", permission: "products:read" },
+  params: z.object({ productId: z.string() }),
+  response: one(
+    z.object({ scoreCard: ScoreCard.nullable().describe("null: no evaluation of this version completed") }),
+  ),
+  errors: ["PRODUCT_NOT_FOUND"],
+});

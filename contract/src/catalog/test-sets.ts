@@ -1,0 +1,123 @@
+import { z } from "zod";
+import { endpoint, json, one } from "../core/endpoint.ts";
+import { Timestamp } from "../core/envelope.ts";
+import { visibleLine } from "../core/visible-text.ts";
+
+export const MAX_TEST_CASES = 200;
+const MAX_ASSERTIONS = 50;
+
+const threshold = z.number().optional();
+const weight = z.number().optional().describe("Above 0; 1 if absent");
+const metric = z.string().max(100).optional().describe("A name under which results are grouped");
+const type = z
+  .string()
+  .max(40)
+  .describe(
+    "A promptfoo type that needs no code, such as equals, contains, regex, is-json or llm-rubric, or assert-set. `not-` before a type negates it",
+  );
+
+const assertionFields = {
+  type,
+  value: z.unknown().describe("A text, a list of texts or a JSON Schema, as the type needs it"),
+  threshold: threshold.describe("From 0 to 1; milliseconds for latency, USD for cost, edits for levenshtein"),
+  weight,
+  metric,
+};
+
+const Assertion = z.strictObject(assertionFields).partial({ value: true }).meta({ id: "TestAssertion" });
+
+const AssertionOrSet = z
+  .strictObject({
+    ...assertionFields,
+    assert: z.array(Assertion).min(1).max(MAX_ASSERTIONS).optional().describe("Those of an assert-set"),
+  })
+  .partial({ value: true })
+  .meta({ id: "TestAssertionOrSet" });
+
+const title = visibleLine(200);
+const isHidden = z.boolean().describe("Buyers see only its title");
+const input = z
+  .record(z.string(), z.unknown())
+  .describe("The variables of a prompt, each a string, or the input of a workflow");
+const caseThreshold = threshold.describe(
+  "The weighted score from which the case passes, above 0 and at most 1; absent: each assertion must pass",
+);
+
+export const TestCaseInput = z
+  .strictObject({
+    title,
+    isHidden: isHidden.default(false),
+    input: input.default({}),
+    assert: z.array(AssertionOrSet).min(1).max(MAX_ASSERTIONS),
+    threshold: caseThreshold,
+  })
+  .meta({ id: "TestCaseInput" });
+
+const ShownTestCase = z
+  .object({
+    title: z.string(),
+    isHidden,
+    input: input.nullable().describe("null, like `assert`: it is hidden from you"),
+    assert: z.array(AssertionOrSet).nullable(),
+    threshold: caseThreshold,
+  })
+  .meta({ id: "TestCase" });
+
+export const TestSet = z
+  .object({
+    version: z.string().nullable().describe("The version of the product when it was stored"),
+    sha256: z
+      .string()
+      .nullable()
+      .describe(
+        "SHA-256 of the canonical JSON (RFC 8785) of all its cases, in hexadecimal; null: the product has no test set",
+      ),
+    visibleCases: z.int(),
+    hiddenCases: z.int(),
+    cases: z.array(ShownTestCase),
+    createdAt: Timestamp.nullable(),
+  })
+  .meta({ id: "TestSet", description: "The cases by which a product is evaluated." });
+
+export type TestSet = z.input<typeof TestSet>;
+export type TestCaseInput = z.output<typeof TestCaseInput>;
+
+const params = z.object({ productId: z.string() });
+const writes = { who: "member", permission: "products:write" } as const;
+
+export const get = endpoint({
+  name: "products.testSet.get",
+  method: "GET",
+  path: "/products/:productId/test-set",
+  summary: "Read the test set of a product",
+  description:
+    "The author and administrators get every case. Everybody else who sees the product gets the visible cases, and of hidden ones the title.",
+  access: { who: "visitor", permission: "products:read" },
+  params,
+  response: one(TestSet),
+  errors: ["PRODUCT_NOT_FOUND"],
+});
+
+export const replace = endpoint({
+  name: "products.testSet.replace",
+  method: "PUT",
+  path: "/products/:productId/test-set",
+  summary: "Replace the test set of a product",
+  description: `For its author; at most ${MAX_TEST_CASES} cases. It belongs to the current version and to later ones until you replace it. Evaluations keep the test set with which they began. An empty list removes it.`,
+  access: writes,
+  params,
+  request: json(z.strictObject({ cases: z.array(TestCaseInput).max(MAX_TEST_CASES) }), {
+    cases: [
+      {
+        title: "Three lines",
+        input: { topic: "rain" },
+        assert: [
+          { type: "icontains", value: "rain" },
+          { type: "not-contains", value: "As an AI" },
+        ],
+      },
+    ],
+  }),
+  response: one(TestSet),
+  errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
+});

@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { haikuCases, storeTestSet } from "../../../test/evaluations.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { createWorkflow } from "../../../test/workflows.ts";
+import { canonicalJson } from "../../core/canonical-json.ts";
+import { digestOf } from "../../core/digest.ts";
+
+let market: Market;
+let author: Client;
+let buyer: Client;
+before(async () => {
+  market = await openMarket();
+  author = await market.createUser({ name: "Author" });
+  buyer = await market.createUser();
+});
+after(() => market.close());
+
+const testSetOf = async (who: Client, productId: string) => {
+  const reply = await who.get(`/v1/products/${productId}/test-set`);
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.data;
+};
+
+test("PUT and GET /test-set: the author reads all of it, a buyer the titles of hidden cases; equal cases are stored once", async () => {
+  const productId = await createProduct(author);
+  await buyProduct(buyer, productId);
+  assert.deepEqual(await testSetOf(buyer, productId), {
+    ...{ version: null, sha256: null, visibleCases: 0, hiddenCases: 0, cases: [], createdAt: null },
+  });
+  const stored = await storeTestSet(author, productId);
+  const whole = haikuCases.map((one) => ({ isHidden: false, ...one }));
+  assert.deepEqual(stored.cases, whole);
+  assert.equal(stored.sha256, digestOf(canonicalJson(whole)).toString("hex"));
+  assert.equal(stored.version, "1.0.0");
+  for (const who of [buyer, await market.createUser({ role: "seller" })]) {
+    const seen = await testSetOf(who, productId);
+    assert.deepEqual([seen.visibleCases, seen.hiddenCases, seen.sha256], [2, 1, stored.sha256]);
+    assert.deepEqual(seen.cases, [
+      whole[0],
+      { title: "Names the topic", isHidden: true, input: null, assert: null },
+      whole[2],
+    ]);
+    assert.doesNotMatch(JSON.stringify(seen), /snow/i);
+  }
+  await storeTestSet(author, productId);
+  const other = await storeTestSet(author, productId, haikuCases.slice(0, 1));
+  assert.notEqual(other.sha256, stored.sha256);
+  const { rowCount } = await market.query(
+    "select from test_sets t join products p on p.id = t.product_id where p.author_id = $1",
+    [author.userId],
+  );
+  assert.equal(rowCount, 2);
+  assert.deepEqual((await storeTestSet(author, productId, [])).cases, []);
+  assert.equal((await testSetOf(author, productId)).sha256, null);
+});
+
+test("a test set that cannot work: 422 names each place and the fix, and nothing is stored", async () => {
+  const productId = await createDraft(author);
+  const put = (cases: unknown, client = author) =>
+    client.put(`/v1/products/${productId}/test-set`, { cases });
+  const [good] = haikuCases;
+  const reply = await put([
+    good,
+    { title: "No such variable", input: { topic: "a", colour: "red" }, assert: good!.assert },
+    {
+      title: "Wrong assertions",
+      input: { topic: "a" },
+      assert: [
+        { type: "javascript", value: "1" },
+        { type: "contains", value: "a", weight: 0 },
+        { type: "regex", value: "(" },
+      ],
+    },
+  ]);
+  const { errors } = assertError(reply, 422, "VALIDATION_ERROR") as { errors: { field: string }[] };
+  assert.deepEqual(errors.map(({ field }) => field).sort(), [
+    "cases[1].input.colour",
+    "cases[2].assert[0].type",
+    "cases[2].assert[1].weight",
+    "cases[2].assert[2].value",
+  ]);
+  assertError(await put([{ ...good, assert: [] }]), 400, "INVALID_REQUEST", "cases[0].assert");
+  assertError(await put([{ ...good, extra: 1 }]), 400, "INVALID_REQUEST", "cases[0].extra");
+  assertError(await put(Array(201).fill(good)), 400, "INVALID_REQUEST", "cases");
+  assertError(await put([good], buyer), 404, "PRODUCT_NOT_FOUND");
+  const published = await createProduct(author);
+  assertError(await buyer.put(`/v1/products/${published}/test-set`, { cases: [good] }), 403, "UNAUTHORIZED");
+  assert.equal((await testSetOf(author, productId)).sha256, null);
+});
+
+test("a workflow's cases: fit its input schema", async () => {
+  const input = { type: "object", required: ["n"], properties: { n: { type: "integer" } } };
+  const productId = await createWorkflow(author, {
+    input,
+    steps: [{ id: "a", type: "transform", value: "input.n" }],
+  });
+  const put = (n: unknown) =>
+    author.put(`/v1/products/${productId}/test-set`, {
+      cases: [{ title: "A number", input: { n }, assert: [{ type: "equals", value: "3" }] }],
+    });
+  assertError(await put("three"), 422, "VALIDATION_ERROR", "cases[0].input.n");
+  assert.equal((await put(3)).status, 200);
+});

@@ -1,0 +1,253 @@
+import { gradeOutput, type TestCase } from "@stoa/evaluation";
+import { findRunnableVersion } from "../../catalog/products/product-lookup.ts";
+import { findStoredTestSet, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
+import type { Context } from "../../core/context.ts";
+import { required } from "../../core/required.ts";
+import { type JsonSchema, validateValue } from "../../formats/workflow-definition/json-schema.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import type { JobDefinition } from "../../platform/jobs/job-queue.ts";
+import { toDraftVersion } from "../executions/draft-version.ts";
+import type { Product } from "../prompt-runs/prepare-run.ts";
+import { roundUsd } from "../provider-keys/cost.ts";
+import { type EndedItem, listEndedItems } from "../workflow-runs/ended-items.ts";
+import { engine } from "../workflow-runs/engine.ts";
+import { placeFinder, toColumnRun } from "./column-run.ts";
+import { hashContent, toRunInput } from "./evaluation-plan.ts";
+import {
+  type ColumnRow,
+  type ColumnRun,
+  type EvaluationRow,
+  endColumn,
+  endEvaluation,
+  findColumnRun,
+  findEvaluation,
+  insertResults,
+  listColumns,
+  listGraded,
+  listResults,
+  listToAdvance,
+  lockEvaluation,
+  type ResultRow,
+  startColumn,
+} from "./queries.ts";
+import { type ResultTexts, sealResultTexts } from "./results.ts";
+import { scoreModels } from "./score-models.ts";
+
+export const advanceEvaluationJob: JobDefinition = {
+  name: "advance-evaluation",
+  retries: 10,
+  retryDelaySeconds: 5,
+  maxRetryDelaySeconds: 600,
+  attemptTimeoutSeconds: 900,
+};
+
+/** So that other requests have their turn between two chunks. */
+const GRADED_AT_ONCE = 10;
+/** These concern the key or the product and say nothing about a model: the evaluation ends. */
+const FATAL_CODES: ReadonlySet<string> = new Set([
+  "KEY_BUDGET_EXCEEDED",
+  "PROVIDER_KEY_NOT_FOUND",
+  "PROVIDER_KEY_INVALID",
+  "PROVIDER_NOT_SUPPORTED",
+  "PRODUCT_NOT_FOUND",
+  "PRODUCT_UNAVAILABLE",
+  "UNAUTHORIZED",
+  "INTERNAL_ERROR",
+]);
+
+interface EndReason {
+  status: "completed" | "failed" | "canceled";
+  errorCode: string | null;
+  errorMessage: string | null;
+}
+
+const COMPLETED: EndReason = { status: "completed", errorCode: null, errorMessage: null };
+const CANCELED: EndReason = { status: "canceled", errorCode: null, errorMessage: null };
+const failedBy = (errorCode: string, errorMessage: string): EndReason => ({
+  status: "failed",
+  errorCode,
+  errorMessage,
+});
+
+/** The net below the jobs that ends of runs request. */
+export async function advanceEvaluations(ctx: Context): Promise<void> {
+  for (const id of await listToAdvance(ctx.db)) await advanceEvaluation(ctx, id);
+}
+
+/**
+ * Stores the results of the column whose run has ended, and starts the next column in the transaction that ends this one. May run twice:
+ * the first result of a place stays, and of two processes one ends the column.
+ */
+export async function advanceEvaluation(ctx: Context, id: string): Promise<void> {
+  const evaluation = await findEvaluation(ctx.db, id);
+  if (!evaluation) return;
+  const column = (await listColumns(ctx.db, [id])).find(({ status }) => status === "running");
+  if (!column?.executionId) return;
+  const run = await findColumnRun(ctx.db, column.executionId);
+  if (run && !run.hasEnded) return;
+  const testSet = required(await findStoredTestSet(ctx.db, evaluation.testSetId), "the test set");
+  const ended = run ? await listEndedItems(ctx, { id: column.executionId, userId: evaluation.userId }) : [];
+  // The item that the limit refused was no run.
+  const items = ended.filter(({ error }) => !isStoppedByCost(run) || error?.code !== "VALIDATION_ERROR");
+  await storeResults(ctx, { evaluation, column, testSet, items });
+  await ctx.db.transaction().execute((tx) => endColumnAndGoOn(ctx, tx, { id, column, testSet, items, run }));
+}
+
+async function endColumnAndGoOn(
+  ctx: Context,
+  tx: Tx,
+  {
+    id,
+    column,
+    testSet,
+    items,
+    run,
+  }: {
+    id: string;
+    column: ColumnRow;
+    testSet: StoredTestSet;
+    items: EndedItem[];
+    run: ColumnRun | undefined;
+  },
+): Promise<void> {
+  const evaluation = await lockEvaluation(tx, id);
+  const columns = await listColumns(tx, [id]);
+  if (!evaluation || columns[column.n]?.status !== "running") return;
+  const reason = endReasonOf(run, items, column.n === columns.length - 1);
+  await endColumn(tx, column, {
+    status: reason?.status ?? "completed",
+    costUsd: Number(run?.costUsd ?? 0),
+  });
+  if (evaluation.status !== "running") return;
+  if (reason) return end(ctx, tx, evaluation, reason);
+  const product = await findRunnableVersion(tx, evaluation.productId, {
+    major: null,
+    pinned: evaluation.version,
+  });
+  if (!product || hashContent(product.content) !== evaluation.contentSha256)
+    return end(
+      ctx,
+      tx,
+      evaluation,
+      failedBy("CONTENT_CHANGED", "The content of the draft changed. Evaluate it again."),
+    );
+  const type = columns[0]?.provider === null ? "WORKFLOW" : "PROMPT";
+  await startNextColumn(ctx, tx, evaluation, await listColumns(tx, [id]), {
+    product: { ...product, type },
+    testSet,
+  });
+}
+
+/** Items continue after an error, so that only the limit fails a run with this code. */
+const isStoppedByCost = (run: ColumnRun | undefined): boolean =>
+  run?.status === "failed" && run.errorCode === "VALIDATION_ERROR";
+
+/** null: the next column follows. */
+function endReasonOf(run: ColumnRun | undefined, items: EndedItem[], isLast: boolean): EndReason | null {
+  if (!run || run.isDeleted)
+    return failedBy("EXECUTION_NOT_FOUND", "The execution of a column was deleted before it was graded.");
+  if (run.status === "canceled") return CANCELED;
+  const fatal = items.find(({ error }) => error && FATAL_CODES.has(error.code));
+  if (fatal?.error) return failedBy(fatal.error.code, fatal.error.message);
+  if (isStoppedByCost(run))
+    return failedBy("MAX_COST_REACHED", "The next call was expected to exceed maxCost. Send a higher one.");
+  if (run.status === "failed")
+    return failedBy(run.errorCode ?? "INTERNAL_ERROR", "The run of a column failed.");
+  return isLast ? COMPLETED : null;
+}
+
+async function end(ctx: Context, tx: Tx, evaluation: EvaluationRow, reason: EndReason): Promise<void> {
+  const { id } = evaluation;
+  const scores =
+    reason.status === "completed"
+      ? scoreModels(await listColumns(tx, [id]), await listResults(tx, id), evaluation)
+      : null;
+  await endEvaluation(tx, id, { ...reason, completedAt: ctx.now(), scores });
+}
+
+/** In the transaction that stores the end of the column before. */
+export async function startNextColumn(
+  ctx: Context,
+  tx: Tx,
+  evaluation: EvaluationRow,
+  columns: ColumnRow[],
+  tested: { product: Pick<Product, "type" | "content" | "variables">; testSet: StoredTestSet },
+): Promise<void> {
+  const next = required(
+    columns.find(({ status }) => status === "pending"),
+    "the next column of an evaluation",
+  );
+  const spentUsd = columns.reduce((sum, { costUsd }) => sum + Number(costUsd), 0);
+  const cases = tested.testSet.cases.map(({ input }) => ({ input: toRunInput(tested.product, input) }));
+  const executionId = await engine.startIn(ctx, tx, evaluation.userId, {
+    ...toColumnRun(next, { ...evaluation, cases }),
+    productId: evaluation.productId,
+    version: toDraftVersion(evaluation.version),
+    apiKeys: next.apiKeys,
+    maxCost: Math.max(0, roundUsd(Number(evaluation.maxCostUsd) - spentUsd)),
+    callbackId: null,
+    isEvaluation: true,
+    endJob: { name: advanceEvaluationJob.name, data: { evaluationId: evaluation.id } },
+    depth: 1,
+    parent: null,
+  });
+  await startColumn(tx, evaluation.id, next.n, executionId);
+}
+
+interface Graded {
+  evaluation: EvaluationRow;
+  column: ColumnRow;
+  testSet: StoredTestSet;
+  items: EndedItem[];
+}
+
+async function storeResults(ctx: Context, { evaluation, column, testSet, items }: Graded): Promise<void> {
+  const product = await findRunnableVersion(ctx.db, evaluation.productId, {
+    major: null,
+    pinned: evaluation.version,
+  });
+  if (!product) return;
+  const type = column.provider === null ? "WORKFLOW" : "PROMPT";
+  const cases = testSet.cases.map(({ input }) => ({ input: toRunInput({ ...product, type }, input) }));
+  const placeOf = placeFinder(column, { ...evaluation, cases });
+  const graded = await listGraded(ctx.db, evaluation.id, column.n);
+  const open = items.flatMap((item) => {
+    const place = placeOf(item);
+    return place && !graded.has(`${place.caseN} ${place.repeatN}`) ? [{ item, place }] : [];
+  });
+  for (let at = 0; at < open.length; at += GRADED_AT_ONCE) {
+    const rows = open.slice(at, at + GRADED_AT_ONCE).map(({ item, place }) => {
+      const ref = { evaluationId: evaluation.id, columnN: column.n, ...place };
+      const { texts, ...row } = gradeItem(testSet, item, place.caseN);
+      return { ...ref, ...row, sealedTexts: sealResultTexts(ctx, ref, texts) };
+    });
+    await insertResults(ctx.db, rows);
+  }
+}
+
+type GradedItem = Pick<ResultRow, "status" | "errorCode" | "isPassed" | "score" | "latencyMs"> & {
+  costUsd: number | null;
+  texts: ResultTexts;
+};
+
+function gradeItem({ cases }: StoredTestSet, item: EndedItem, caseN: number): GradedItem {
+  const { costUsd, latencyMs } = item;
+  const testCase = required(cases[caseN], "a case of the test set") as TestCase;
+  const verdict = gradeOutput(testCase, { output: item.output, costUsd, latencyMs }, { validateSchema });
+  if (item.error) {
+    const fails = verdict.isPassed !== null;
+    return {
+      ...{ status: "failed", errorCode: item.error.code, costUsd, latencyMs },
+      ...{ isPassed: fails ? false : null, score: fails ? 0 : null },
+      texts: { output: null, verdicts: [] },
+    };
+  }
+  return {
+    ...{ status: "completed", errorCode: null, isPassed: verdict.isPassed, score: verdict.score },
+    ...{ costUsd, latencyMs },
+    texts: { output: item.output, verdicts: verdict.assertions },
+  };
+}
+
+const validateSchema = (schema: unknown, value: unknown): string[] =>
+  validateValue(schema as JsonSchema, value).map(({ reason }) => reason);

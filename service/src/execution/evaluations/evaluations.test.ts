@@ -1,0 +1,289 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import {
+  evaluationOf,
+  haikuCases,
+  postEvaluation,
+  sandboxRequest,
+  startEvaluation,
+  storeTestSet,
+  untilEvaluated,
+} from "../../../test/evaluations.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { createProviderKey, providersAt, run, runToCompletion } from "../../../test/runs.ts";
+import { becomes } from "../../../test/until.ts";
+import { startWorker } from "../../../test/workflows.ts";
+import { requireUuid } from "../../core/ids.ts";
+
+let provider: ProviderServer;
+let market: Market;
+let author: Client;
+let stranger: Client;
+let worker: ReturnType<typeof startWorker>;
+before(async () => {
+  provider = await startProviderServer();
+  market = await openMarket({ providers: providersAt(provider) });
+  author = await market.createUser({ name: "Author" });
+  stranger = await market.createUser({ role: "seller" });
+  worker = startWorker(market);
+});
+after(async () => {
+  await worker.stop();
+  await market.close();
+  await provider.close();
+});
+
+interface Column {
+  kind: string;
+  model: string;
+  isSandbox: boolean;
+  status: string;
+  passed: number;
+  n: number;
+}
+
+const countsOf = ({ columns }: { columns: Column[] }) =>
+  columns.map(({ kind, model, passed, n }) => [kind, model, passed, n]);
+
+test("two models and their baselines: every case as often as it repeats, exact counts, no run of the product", async () => {
+  const productId = await createProduct(author);
+  const testSet = await storeTestSet(author, productId);
+  const request = {
+    models: [
+      { apiKeyId: "sandbox", model: "sandbox-echo" },
+      { apiKeyId: "sandbox", model: "sandbox" },
+    ],
+    repeats: 3,
+    maxCost: 1,
+  };
+  const estimate = await author.post(`/v1/products/${productId}/evaluations/estimate`, request);
+  assert.equal(estimate.body.data.runs, 3 * 3 * 4, estimate.text);
+  assert.equal(estimate.body.data.cost, 0);
+  const id = await startEvaluation(author, productId, request);
+  const second = await postEvaluation(author, productId, request);
+  assertError(second, 409, "INVALID_STATE");
+  const { rows: jobs } = await market.query("select data from pgboss.job where name = 'advance-evaluation'");
+  const done = await untilEvaluated(market, author, id);
+  assert.equal(jobs.length, 0, "the end of a run requests the job, not its start");
+  assert.equal(done.status, "completed", JSON.stringify(done.error));
+  // The echo repeats the prompt; its baseline repeats "topic: snow" alone. The other model's words contain neither.
+  assert.deepEqual(countsOf(done), [
+    ["product", "sandbox-echo", 6, 9],
+    ["baseline", "sandbox-echo", 3, 9],
+    ["product", "sandbox", 0, 9],
+    ["baseline", "sandbox", 0, 9],
+  ]);
+  assert.equal(done.testSetSha256, testSet.sha256);
+  assert.deepEqual([done.visibleCases, done.hiddenCases, done.results.length], [2, 1, 36]);
+  const first = done.results[0];
+  assert.equal(first.output, "[sandbox] Write a haiku about rain in English.");
+  assert.deepEqual(
+    first.verdicts.map(({ isPassed }: { isPassed: boolean }) => isPassed),
+    [true],
+  );
+  assert.equal(typeof first.latencyMs, "number");
+  const baseline = done.results.find(
+    (result: { column: number; case: number }) => result.column === 1 && result.case === 2,
+  );
+  assert.equal(baseline.output, "[sandbox] topic: sun\nlanguage: Greek");
+  const ended = await market.query(
+    "select data ->> 'evaluationId' as id from pgboss.job where name = 'advance-evaluation'",
+  );
+  assert.equal(ended.rowCount, 4);
+  const runs = await market.query(
+    "select from executions e join products p on p.id = e.product_id where p.title = 'Haiku about anything' and e.type = 'PROMPT'",
+  );
+  assert.equal(runs.rowCount, 0, "no step counts as a run of the product");
+  assert.equal((await author.get("/v1/products/runs")).body.meta.total, 0);
+  assert.equal((await author.get(`/v1/products/${productId}/evaluations`)).body.data[0].id, id);
+  for (const reply of [
+    await stranger.get(`/v1/evaluations/${id}`),
+    await stranger.post(`/v1/evaluations/${id}/cancel`),
+  ])
+    assertError(reply, 404, "EVALUATION_NOT_FOUND");
+  assertError(await postEvaluation(stranger, productId), 403, "UNAUTHORIZED");
+  assertError(await stranger.get(`/v1/products/${productId}/evaluations`), 403, "UNAUTHORIZED");
+});
+
+test("requests that cannot run: the field and the fix, nothing written", async () => {
+  const productId = await createProduct(author);
+  assertError(await postEvaluation(author, productId), 422, "VALIDATION_ERROR", "productId");
+  await storeTestSet(
+    author,
+    productId,
+    Array.from({ length: 50 }, (_, n) => ({ ...haikuCases[0], title: `${n}` })),
+  );
+  const refused = async (request: object, field: string, status = 422) => {
+    const reply = await postEvaluation(author, productId, { ...sandboxRequest, ...request });
+    assertError(reply, status, status === 422 ? "VALIDATION_ERROR" : "INVALID_REQUEST", field);
+    return reply.body.error.message;
+  };
+  assert.match(await refused({ repeats: 5 }, "repeats"), /250 runs.*send 4/);
+  await refused({ models: undefined }, "models");
+  await refused({ apiKeys: {} }, "apiKeys");
+  await refused({ models: [sandboxRequest.models[0], sandboxRequest.models[0]] }, "models[1].model");
+  await refused({ models: [] }, "models", 400);
+  await refused({ maxCost: 0 }, "maxCost", 400);
+  const openai = await createProviderKey(author);
+  await refused({ models: [{ apiKeyId: openai, model: "no-such-model" }] }, "models[0].model");
+  assertError(
+    await postEvaluation(author, productId, { ...sandboxRequest, models: [{ apiKeyId: "pkey_x" }] }),
+    404,
+    "PROVIDER_KEY_NOT_FOUND",
+  );
+  const { rowCount } = await market.query("select from evaluations where product_id = $1", [
+    requireUuid("prod", productId),
+  ]);
+  assert.equal(rowCount, 0);
+});
+
+test("cancel: nothing begins after it, and the results so far stay", async () => {
+  const productId = await createProduct(author);
+  await storeTestSet(author, productId);
+  const openai = await createProviderKey(author);
+  provider.next({ answer: { text: "A haiku about rain" } });
+  for (let n = 0; n < 2; n++) provider.next("hang");
+  const before = provider.requests.length;
+  const models = [{ apiKeyId: openai, model: "gpt-5-mini" }, ...sandboxRequest.models];
+  const id = await startEvaluation(author, productId, { models, repeats: 1, maxCost: 1 });
+  await untilRequests(before + 3);
+  const canceled = await author.post(`/v1/evaluations/${id}/cancel`);
+  assert.equal(canceled.body.data?.status, "canceled", canceled.text);
+  assert.equal((await author.post(`/v1/evaluations/${id}/cancel`)).status, 200);
+  const done = await untilEvaluated(market, author, id);
+  assert.deepEqual(
+    done.columns.map(({ status }: Column) => status),
+    ["canceled", "pending", "pending", "pending"],
+  );
+  assert.equal(done.results.length, 1);
+  assert.equal(provider.requests.length, before + 3);
+  assertError(await author.post(`/v1/evaluations/${await finished(productId)}/cancel`), 409, "INVALID_STATE");
+});
+
+test("maxCost reached: the evaluation fails with the results so far; a failing model fails its runs", async () => {
+  const productId = await createProduct(author);
+  await storeTestSet(author, productId);
+  const openai = await createProviderKey(author);
+  const models = [{ apiKeyId: openai, model: "gpt-5-mini" }];
+  const usage = { input: 10_000, output: 1_000 };
+  for (let n = 0; n < 6; n++) provider.next({ answer: { text: "A haiku about rain", usage } });
+  const before = provider.requests.length;
+  const id = await startEvaluation(author, productId, { models, repeats: 2, maxCost: 0.008 });
+  const done = await untilEvaluated(market, author, id);
+  assert.deepEqual([done.status, done.error.code], ["failed", "MAX_COST_REACHED"]);
+  assert.ok(done.cost > 0, "the calls before were paid");
+  // Calls that were open when the limit refused the next one were aborted.
+  const made = provider.requests.length - before;
+  assert.ok(done.results.length > 0 && done.results.length <= made && made < 6, `${made} calls`);
+  assert.equal(done.columns[1].status, "pending");
+  const failing = { models: [{ apiKeyId: "sandbox", model: "sandbox-500" }], repeats: 1, maxCost: 1 };
+  const failed = await untilEvaluated(market, author, await startEvaluation(author, productId, failing));
+  assert.deepEqual(
+    [failed.status, ...countsOf(failed)],
+    ["completed", ["product", "sandbox-500", 0, 3], ["baseline", "sandbox-500", 0, 3]],
+  );
+  assert.ok(failed.results.every((result: { errorCode: string }) => result.errorCode === "PROVIDER_ERROR"));
+});
+
+async function untilRequests(count: number): Promise<void> {
+  await becomes(
+    async () => provider.requests.length,
+    (made) => made >= count,
+  );
+}
+
+const finished = async (productId: string): Promise<string> => {
+  const id = await startEvaluation(author, productId);
+  await untilEvaluated(market, author, id);
+  return id;
+};
+
+test("ten parallel requests: one evaluation; one key ten times: one evaluation, also later", async () => {
+  const productId = await createProduct(author);
+  await storeTestSet(author, productId);
+  const replies = await Promise.all(Array.from({ length: 10 }, () => postEvaluation(author, productId)));
+  assert.deepEqual(replies.map(({ status }) => status).sort(), [202, ...Array(9).fill(409)]);
+  const id = replies.find(({ status }) => status === 202)!.body.data.id;
+  await untilEvaluated(market, author, id);
+  const key = { "idempotency-key": "evaluate-once" };
+  const first = await postEvaluation(author, productId, sandboxRequest, key);
+  await untilEvaluated(market, author, first.body.data.id);
+  assert.equal(
+    (await postEvaluation(author, productId, sandboxRequest, key)).body.data.id,
+    first.body.data.id,
+  );
+  assert.equal((await author.get(`/v1/products/${productId}/evaluations`)).body.meta.total, 2);
+});
+
+test("a draft whose content changes between two columns: the evaluation fails and says so", async () => {
+  const productId = await createDraft(author);
+  await storeTestSet(author, productId);
+  await worker.stop();
+  const id = await startEvaluation(author, productId);
+  const changed = await author.patch(`/v1/products/${productId}`, {
+    content: "Sing about {{topic}} in {{language=English}}.",
+  });
+  assert.equal(changed.status, 200, changed.text);
+  worker = startWorker(market);
+  const done = await untilEvaluated(market, author, id);
+  assert.deepEqual([done.status, done.error.code], ["failed", "CONTENT_CHANGED"]);
+  assert.equal((await evaluationOf(author, id)).columns[1].status, "pending");
+});
+
+test("the score card: the newest completed evaluation of the released version, beside its real runs, with exact numbers", async () => {
+  const productId = await createProduct(author);
+  const cardOf = async (who: Client) => {
+    const [detail, card] = [
+      await who.get(`/v1/products/${productId}`),
+      await who.get(`/v1/products/${productId}/score-card`),
+    ];
+    assert.deepEqual(detail.body.data.scoreCard, card.body.data.scoreCard);
+    return { ...card.body.data, etag: detail.headers.get("etag") };
+  };
+  const none = await cardOf(stranger);
+  assert.equal(none.scoreCard, null);
+  const { sha256 } = await storeTestSet(author, productId);
+  const canceled = await startEvaluation(author, productId);
+  await author.post(`/v1/evaluations/${canceled}/cancel`);
+  await untilEvaluated(market, author, canceled);
+  const id = await finished(productId);
+  await buyProduct(stranger, productId);
+  await runToCompletion(stranger, { productId });
+  await run(stranger, { productId, options: { model: "sandbox-500" } });
+  const { scoreCard, etag } = await cardOf(stranger);
+  assert.notEqual(etag, none.etag);
+  const { medianLatencyMs, ...model } = scoreCard.models[0];
+  assert.equal(typeof medianLatencyMs, "number");
+  assert.deepEqual(model, {
+    ...{ provider: "sandbox", model: "sandbox-echo", isSandbox: true },
+    ...{ passed: 4, n: 6, rate: rateOf(2, 3), passPowerK: { k: 2, rate: rateOf(2, 3) }, medianCost: 0 },
+    baseline: { passed: 2, n: 6, rate: rateOf(1, 3) },
+  });
+  const { models: _, prices, evaluatedAt, ...rest } = scoreCard;
+  assert.deepEqual(rest, {
+    ...{
+      evaluationId: id,
+      version: "1.0.0",
+      testSetSha256: sha256,
+      visibleCases: 2,
+      hiddenCases: 1,
+      repeats: 2,
+    },
+    ...{ evaluations: 2, runs: { failed: 1, n: 2 } },
+  });
+  await author.patch(`/v1/products/${productId}`, {
+    content: "Sing about {{topic}} in {{language=English}}.",
+  });
+  assert.equal((await cardOf(stranger)).scoreCard, null, "the new version has not been evaluated");
+});
+
+/** Wilson's formula, written out. Repeats in the sandbox are equal, so that only cases count. */
+function rateOf(passed: number, n: number) {
+  const z = 1.959963984540054;
+  const rate = passed / n;
+  const center = (rate + z ** 2 / (2 * n)) / (1 + z ** 2 / n);
+  const half = (z / (1 + z ** 2 / n)) * Math.sqrt((rate * (1 - rate)) / n + z ** 2 / (4 * n ** 2));
+  return { value: rate, low: center - half, high: center + half, effectiveN: n };
+}

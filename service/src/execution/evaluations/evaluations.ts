@@ -1,0 +1,247 @@
+import {
+  type EvaluateProduct,
+  type Evaluation,
+  type EvaluationDetail,
+  MAX_EXCERPT_CHARACTERS,
+} from "@stoa/contract";
+import { findOwnProduct, findStoredTestSet, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
+import { DataResponse } from "../../platform/http/route.ts";
+import { requestCancelByIds } from "../executions/queries.ts";
+import { PRICE_LIST } from "../provider-keys/cost.ts";
+import { engine } from "../workflow-runs/engine.ts";
+import { startNextColumn } from "./advance.ts";
+import { planEvaluation } from "./evaluation-plan.ts";
+import {
+  type ColumnRow,
+  countResults,
+  type EvaluationRow,
+  endEvaluation,
+  findEvaluation,
+  insertColumns,
+  insertEvaluation,
+  listColumns,
+  listOfProduct,
+  listResults,
+  lockEvaluation,
+  type ResultRow,
+} from "./queries.ts";
+import { openResultTexts } from "./results.ts";
+
+/** The driver of the run gets a notification, so most cancellations end within this time. */
+const CANCEL_WITHIN_MS = 1_000;
+
+/** Starts the first column; the others follow one by one. */
+export async function createEvaluation(
+  ctx: Context,
+  caller: Member,
+  productId: string,
+  request: EvaluateProduct,
+): Promise<DataResponse<Evaluation>> {
+  const { product, contentSha256, testSet, columns } = await planEvaluation(ctx, caller, productId, request);
+  const id = ctx.newId();
+  await ctx.db.transaction().execute(async (tx) => {
+    const isInserted = await insertEvaluation(tx, {
+      id,
+      productId: product.id,
+      userId: caller.userId,
+      version: product.version,
+      contentSha256,
+      testSetId: testSet.id,
+      repeats: request.repeats,
+      maxCostUsd: request.maxCost,
+      priceList: PRICE_LIST,
+      createdAt: ctx.now(),
+    });
+    if (!isInserted)
+      throw new ApiError("INVALID_STATE", "An evaluation of this product runs. Wait for it, or cancel it.", {
+        current: "running",
+        allowed: ["completed", "failed", "canceled"],
+      });
+    await insertColumns(
+      tx,
+      columns.map((column, n) => ({ ...column, evaluationId: id, n })),
+    );
+    await ctx.idempotencyKey?.bind(tx, toId("eval", id));
+    const evaluation = required(await findEvaluation(tx, id), "the new evaluation");
+    await startNextColumn(ctx, tx, evaluation, await listColumns(tx, [id]), { product, testSet });
+  });
+  return new DataResponse(await readOne(ctx, id), { status: 202 });
+}
+
+/** For a repeated Idempotency-Key. */
+export const resumeEvaluation = async (
+  ctx: Context,
+  caller: Member,
+  evaluationId: string,
+): Promise<DataResponse<Evaluation>> => {
+  const { id } = await mustFindOwn(ctx, caller, evaluationId);
+  return new DataResponse(await readOne(ctx, id), { status: 202 });
+};
+
+export async function listEvaluations(
+  ctx: Context,
+  caller: Member,
+  productId: string,
+  paging: Paging,
+): Promise<Page<Evaluation>> {
+  const { id } = await findOwnProduct(ctx, caller, productId);
+  const page = await listOfProduct(ctx.db, id, paging);
+  const shown = new Map((await toEvaluations(ctx.db, page.items)).map((each) => [each.id, each]));
+  return mapPage(page, (row) => required(shown.get(toId("eval", row.id)), "an evaluation of the page"));
+}
+
+/** The whole matrix, for the author. */
+export async function readEvaluation(
+  ctx: Context,
+  caller: Member,
+  evaluationId: string,
+): Promise<EvaluationDetail> {
+  const row = await mustFindOwn(ctx, caller, evaluationId);
+  const [evaluation, testSet, results] = [
+    await readOne(ctx, row.id),
+    await mustFindTestSet(ctx.db, row),
+    await listResults(ctx.db, row.id),
+  ];
+  return {
+    ...evaluation,
+    cases: testSet.cases.map(({ title, isHidden }) => ({ title, isHidden })),
+    results: results.map((result) => toResult(ctx, result)),
+  };
+}
+
+/** Nothing begins after the response. The run that is open ends soon, and its results so far are stored then. */
+export async function cancelEvaluation(
+  ctx: Context,
+  caller: Member,
+  evaluationId: string,
+): Promise<Evaluation> {
+  const { id } = await mustFindOwn(ctx, caller, evaluationId);
+  const executionId = await ctx.db.transaction().execute(async (tx) => {
+    const locked = await lockEvaluation(tx, id);
+    if (!locked) throw new ApiError("EVALUATION_NOT_FOUND");
+    if (locked.status !== "running") {
+      if (locked.status === "canceled") return null;
+      throw new ApiError("INVALID_STATE", "The evaluation has ended.", {
+        current: locked.status,
+        allowed: ["running"],
+      });
+    }
+    await endEvaluation(tx, id, {
+      status: "canceled",
+      errorCode: null,
+      errorMessage: null,
+      completedAt: ctx.now(),
+      scores: null,
+    });
+    await ctx.idempotencyKey?.bind(tx, toId("eval", id));
+    const running = (await listColumns(tx, [id])).find(({ status }) => status === "running");
+    if (running?.executionId) await requestCancelByIds(tx, [running.executionId], ctx.now());
+    return running?.executionId ?? null;
+  });
+  // The end of the run requests the job that stores the results so far.
+  if (executionId) await engine.hasEndedWithin(ctx, executionId, CANCEL_WITHIN_MS);
+  return readOne(ctx, id);
+}
+
+export const resumeCancellation = async (
+  ctx: Context,
+  caller: Member,
+  evaluationId: string,
+): Promise<Evaluation> => readOne(ctx, (await mustFindOwn(ctx, caller, evaluationId)).id);
+
+async function mustFindOwn(ctx: Context, caller: Member, evaluationId: string): Promise<EvaluationRow> {
+  const id = toUuid("eval", evaluationId);
+  const row = id ? await findEvaluation(ctx.db, id) : undefined;
+  if (row?.userId !== caller.userId) throw new ApiError("EVALUATION_NOT_FOUND");
+  return row;
+}
+
+export const mustFindTestSet = async (
+  db: Queries,
+  { testSetId }: Pick<EvaluationRow, "testSetId">,
+): Promise<StoredTestSet> =>
+  required(await findStoredTestSet(db, testSetId), "the test set of an evaluation");
+
+async function readOne({ db }: Context, id: string): Promise<Evaluation> {
+  const row = await findEvaluation(db, id);
+  if (!row) throw new ApiError("EVALUATION_NOT_FOUND");
+  return required((await toEvaluations(db, [row]))[0], "an evaluation");
+}
+
+async function toEvaluations(db: Queries, rows: EvaluationRow[]): Promise<Evaluation[]> {
+  if (rows.length === 0) return [];
+  const ids = rows.map(({ id }) => id);
+  const [columns, counts] = [await listColumns(db, ids), await countResults(db, ids)];
+  return Promise.all(
+    rows.map(async (row) => {
+      const testSet = await mustFindTestSet(db, row);
+      return toEvaluation(
+        row,
+        testSet,
+        columns.filter(({ evaluationId }) => evaluationId === row.id),
+        (n) => counts.find(({ evaluationId, columnN }) => evaluationId === row.id && columnN === n),
+      );
+    }),
+  );
+}
+
+function toEvaluation(
+  row: EvaluationRow,
+  { sha256, cases }: StoredTestSet,
+  columns: ColumnRow[],
+  countOf: (n: number) => { passed: number; n: number } | undefined,
+): Evaluation {
+  const hiddenCases = cases.filter(({ isHidden }) => isHidden).length;
+  return {
+    id: toId("eval", row.id),
+    productId: toId("prod", row.productId),
+    version: row.version,
+    contentSha256: row.contentSha256,
+    testSetSha256: sha256,
+    visibleCases: cases.length - hiddenCases,
+    hiddenCases,
+    repeats: row.repeats,
+    status: row.status,
+    error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+    maxCost: Number(row.maxCostUsd),
+    cost: columns.reduce((sum, { costUsd }) => sum + Number(costUsd), 0),
+    prices: row.priceList,
+    columns: columns.map((column) => ({
+      kind: column.kind,
+      provider: column.provider,
+      model: column.model,
+      isSandbox: column.isSandbox,
+      status: column.status,
+      executionId: column.executionId && toId("exec", column.executionId),
+      passed: countOf(column.n)?.passed ?? 0,
+      n: countOf(column.n)?.n ?? 0,
+      cost: Number(column.costUsd),
+    })),
+    createdAt: row.createdAt.toISOString(),
+    completedAt: row.completedAt?.toISOString() ?? null,
+  };
+}
+
+function toResult(ctx: Context, row: ResultRow): EvaluationDetail["results"][number] {
+  const { output, verdicts } = openResultTexts(ctx, row);
+  const text = output === null || typeof output === "string" ? output : JSON.stringify(output);
+  return {
+    column: row.columnN,
+    case: row.caseN,
+    repeat: row.repeatN,
+    status: row.status,
+    errorCode: row.errorCode,
+    isPassed: row.isPassed,
+    score: row.score,
+    verdicts,
+    output: text === null ? null : text.slice(0, MAX_EXCERPT_CHARACTERS).toWellFormed(),
+    cost: row.costUsd === null ? null : Number(row.costUsd),
+    latencyMs: row.latencyMs,
+  };
+}

@@ -1,0 +1,262 @@
+import type { EvaluationStatus, ScoreCard } from "@stoa/contract";
+import { sql } from "kysely";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+
+export interface EvaluationRow {
+  id: string;
+  productId: string;
+  userId: string;
+  version: string;
+  contentSha256: string;
+  testSetId: string;
+  repeats: number;
+  maxCostUsd: string;
+  priceList: string;
+  status: EvaluationStatus;
+  errorCode: string | null;
+  errorMessage: string | null;
+  createdAt: Date;
+  completedAt: Date | null;
+}
+
+export interface ColumnRow {
+  evaluationId: string;
+  n: number;
+  kind: "product" | "baseline";
+  provider: string | null;
+  model: string | null;
+  isSandbox: boolean;
+  apiKeys: Record<string, string>;
+  status: "pending" | "running" | "completed" | "failed" | "canceled";
+  executionId: string | null;
+  costUsd: string;
+}
+
+export interface ResultRow {
+  evaluationId: string;
+  columnN: number;
+  caseN: number;
+  repeatN: number;
+  status: "completed" | "failed";
+  errorCode: string | null;
+  /** null: the case has no deterministic assertion. */
+  isPassed: boolean | null;
+  score: number | null;
+  costUsd: string | null;
+  latencyMs: number | null;
+  sealedTexts: string;
+}
+
+type NewEvaluation = Omit<
+  EvaluationRow,
+  "status" | "errorCode" | "errorMessage" | "completedAt" | "maxCostUsd"
+> & {
+  maxCostUsd: number;
+};
+
+/** False: an evaluation of the product runs already. */
+export async function insertEvaluation(tx: Tx, evaluation: NewEvaluation): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await tx
+    .insertInto("evaluations")
+    .values(evaluation)
+    .onConflict((conflict) => conflict.column("productId").where("status", "=", "running").doNothing())
+    .executeTakeFirst();
+  return (numInsertedOrUpdatedRows ?? 0n) > 0n;
+}
+
+export const insertColumns = (
+  tx: Tx,
+  columns: Pick<ColumnRow, "evaluationId" | "n" | "kind" | "provider" | "model" | "isSandbox" | "apiKeys">[],
+) =>
+  tx
+    .insertInto("evaluationColumns")
+    .values(columns.map(({ apiKeys, ...column }) => ({ ...column, apiKeys: JSON.stringify(apiKeys) })))
+    .execute();
+
+export const findEvaluation = (db: Queries, id: string): Promise<EvaluationRow | undefined> =>
+  db.selectFrom("evaluations").selectAll().where("id", "=", id).$castTo<EvaluationRow>().executeTakeFirst();
+
+/** The lock under which an evaluation goes on to its next column or ends. */
+export const lockEvaluation = (tx: Tx, id: string): Promise<EvaluationRow | undefined> =>
+  tx
+    .selectFrom("evaluations")
+    .selectAll()
+    .where("id", "=", id)
+    .forUpdate()
+    .$castTo<EvaluationRow>()
+    .executeTakeFirst();
+
+export async function listOfProduct(
+  db: Queries,
+  productId: string,
+  paging: Paging,
+): Promise<Page<EvaluationRow>> {
+  const all = () => db.selectFrom("evaluations").where("productId", "=", productId);
+  const items = await all()
+    .selectAll()
+    .orderBy("id", "desc")
+    .limit(paging.limit)
+    .offset(offsetOf(paging))
+    .$castTo<EvaluationRow>()
+    .execute();
+  return { items, ...(await countRows(db, all().select("id"))) };
+}
+
+export const listColumns = (db: Queries, evaluationIds: string[]): Promise<ColumnRow[]> =>
+  db
+    .selectFrom("evaluationColumns")
+    .selectAll()
+    .where("evaluationId", "in", evaluationIds)
+    .orderBy("evaluationId")
+    .orderBy("n")
+    .$castTo<ColumnRow>()
+    .execute();
+
+export interface ColumnCount {
+  evaluationId: string;
+  columnN: number;
+  passed: number;
+  n: number;
+}
+
+export async function countResults(db: Queries, evaluationIds: string[]): Promise<ColumnCount[]> {
+  const { rows } = await sql<ColumnCount>`
+    select evaluation_id as "evaluationId", column_n as "columnN", count(is_passed)::int as n,
+           (count(*) filter (where is_passed))::int as passed
+      from evaluation_results where evaluation_id = any(${evaluationIds}::uuid[]) group by 1, 2`.execute(db);
+  return rows;
+}
+
+export const listResults = (db: Queries, evaluationId: string): Promise<ResultRow[]> =>
+  db
+    .selectFrom("evaluationResults")
+    .selectAll()
+    .where("evaluationId", "=", evaluationId)
+    .orderBy("columnN")
+    .orderBy("caseN")
+    .orderBy("repeatN")
+    .$castTo<ResultRow>()
+    .execute();
+
+/** Places of a column that have a result, as `case repeat`. */
+export async function listGraded(db: Queries, evaluationId: string, columnN: number): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom("evaluationResults")
+    .select(["caseN", "repeatN"])
+    .where("evaluationId", "=", evaluationId)
+    .where("columnN", "=", columnN)
+    .execute();
+  return new Set(rows.map(({ caseN, repeatN }) => `${caseN} ${repeatN}`));
+}
+
+/** The first result of a place stays. */
+export const insertResults = (
+  db: Queries,
+  results: (Omit<ResultRow, "costUsd"> & { costUsd: number | null })[],
+) =>
+  db
+    .insertInto("evaluationResults")
+    .values(results)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+
+export const startColumn = (tx: Tx, evaluationId: string, n: number, executionId: string) =>
+  tx
+    .updateTable("evaluationColumns")
+    .set({ status: "running", executionId })
+    .where("evaluationId", "=", evaluationId)
+    .where("n", "=", n)
+    .execute();
+
+export const endColumn = (
+  tx: Tx,
+  { evaluationId, n }: Pick<ColumnRow, "evaluationId" | "n">,
+  end: { status: ColumnRow["status"]; costUsd: number },
+) =>
+  tx
+    .updateTable("evaluationColumns")
+    .set(end)
+    .where("evaluationId", "=", evaluationId)
+    .where("n", "=", n)
+    .execute();
+
+/** Ends a running evaluation. False: it has ended. */
+export async function endEvaluation(
+  tx: Queries,
+  id: string,
+  {
+    scores,
+    ...end
+  }: Pick<EvaluationRow, "status" | "errorCode" | "errorMessage"> & {
+    completedAt: Date;
+    /** null: it did not complete. */
+    scores: ScoreCard["models"] | null;
+  },
+): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable("evaluations")
+    .set({ ...end, scores: scores && JSON.stringify(scores) })
+    .where("id", "=", id)
+    .where("status", "=", "running")
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+export interface ColumnRun {
+  status: string;
+  hasEnded: boolean;
+  isDeleted: boolean;
+  errorCode: string | null;
+  costUsd: string | null;
+}
+
+export async function findColumnRun(db: Queries, executionId: string): Promise<ColumnRun | undefined> {
+  const { rows } = await sql<ColumnRun>`
+    select status, completed_at is not null as "hasEnded", deleted_at is not null as "isDeleted",
+           error_code as "errorCode", cost_usd as "costUsd"
+      from executions where id = ${executionId}`.execute(db);
+  return rows[0];
+}
+
+/** Evaluations with a column whose run has ended, or is gone. */
+export async function listToAdvance(db: Queries): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    select c.evaluation_id as id
+      from evaluation_columns c left join executions e on e.id = c.execution_id
+     where c.status = 'running' and (e.id is null or e.completed_at is not null)
+     order by 1`.execute(db);
+  return rows.map(({ id }) => id);
+}
+
+interface Released {
+  productId: string;
+  version: string;
+}
+
+/** The newest completed one of a version, unless its content was another draft then. */
+export async function findCardEvaluation(
+  db: Queries,
+  { productId, version }: Released,
+): Promise<(EvaluationRow & { completedAt: Date; scores: ScoreCard["models"] }) | undefined> {
+  const { rows } = await sql<EvaluationRow & { completedAt: Date; scores: ScoreCard["models"] }>`
+    select e.*
+      from evaluations e join product_versions v on v.product_id = e.product_id and v.version = e.version
+     where e.product_id = ${productId} and e.version = ${version} and e.status = 'completed'
+       and e.content_sha256 = encode(sha256(convert_to(v.content, 'UTF8')), 'hex')
+     order by e.id desc limit 1`.execute(db);
+  return rows[0];
+}
+
+export async function countEvaluations(db: Queries, { productId, version }: Released): Promise<number> {
+  const { total } = await db
+    .selectFrom("evaluations")
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .where("productId", "=", productId)
+    .where("version", "=", version)
+    .executeTakeFirstOrThrow();
+  return total;
+}
+
+export const deleteOfUser = (tx: Tx, userId: string) =>
+  tx.deleteFrom("evaluations").where("userId", "=", userId).execute();

@@ -1,0 +1,44 @@
+import { api } from "@stoa/contract";
+import { repeatableRoute, resumableRoute, route, withoutCacheChange } from "../../platform/http/route.ts";
+import { estimateEvaluation } from "./estimate-evaluation.ts";
+import {
+  cancelEvaluation,
+  createEvaluation,
+  listEvaluations,
+  readEvaluation,
+  resumeCancellation,
+  resumeEvaluation,
+} from "./evaluations.ts";
+import { readScoreCard } from "./score-card.ts";
+
+export const evaluationRoutes = [
+  withoutCacheChange(
+    resumableRoute(
+      api.evaluations.create,
+      (ctx, caller, { params, body }) => createEvaluation(ctx, caller, params.productId, body),
+      resumeEvaluation,
+    ),
+  ),
+  withoutCacheChange(
+    repeatableRoute(
+      "It writes nothing.",
+      route(api.evaluations.estimate, (ctx, caller, { params, body }) =>
+        estimateEvaluation(ctx, caller, params.productId, body),
+      ),
+    ),
+  ),
+  route(api.evaluations.list, (ctx, caller, { params, query }) =>
+    listEvaluations(ctx, caller, params.productId, query),
+  ),
+  route(api.products.scoreCard.get, (ctx, caller, { params }) =>
+    readScoreCard(ctx, caller, params.productId),
+  ),
+  route(api.evaluations.get, (ctx, caller, { params }) => readEvaluation(ctx, caller, params.evaluationId)),
+  withoutCacheChange(
+    resumableRoute(
+      api.evaluations.cancel,
+      (ctx, caller, { params }) => cancelEvaluation(ctx, caller, params.evaluationId),
+      resumeCancellation,
+    ),
+  ),
+];

@@ -1,0 +1,36 @@
+import { findVisibleProduct, isAuthorOrAdmin, isWithheld } from "../../catalog/products/detail.ts";
+import type { FindScoreCard } from "../../catalog/products/score-card.ts";
+import type { Caller, Context } from "../../core/context.ts";
+import { toId } from "../../core/ids.ts";
+import { mustFindTestSet } from "./evaluations.ts";
+import { countEvaluations, findCardEvaluation } from "./queries.ts";
+import { countRealRuns } from "./real-runs.ts";
+
+/** The seller cannot choose: the newest completed evaluation of the released version counts. */
+export const findScoreCard: FindScoreCard = async (ctx, product) => {
+  if (!product.released) return null;
+  const released = { productId: product.id, version: product.released.join(".") };
+  const row = await findCardEvaluation(ctx.db, released);
+  if (!row) return null;
+  const { sha256, cases } = await mustFindTestSet(ctx.db, row);
+  const hiddenCases = cases.filter(({ isHidden }) => isHidden).length;
+  return {
+    evaluationId: toId("eval", row.id),
+    version: row.version,
+    testSetSha256: sha256,
+    visibleCases: cases.length - hiddenCases,
+    hiddenCases,
+    repeats: row.repeats,
+    models: row.scores,
+    evaluations: await countEvaluations(ctx.db, released),
+    runs: await countRealRuns(ctx.db, { ...released, authorId: product.authorId }),
+    prices: row.priceList,
+    evaluatedAt: row.completedAt.toISOString(),
+  };
+};
+
+export async function readScoreCard(ctx: Context, caller: Caller, productId: string) {
+  const product = await findVisibleProduct(ctx, caller, productId);
+  const isHidden = isWithheld(product) && !isAuthorOrAdmin(product, caller);
+  return { scoreCard: isHidden ? null : await findScoreCard(ctx, product) };
+}

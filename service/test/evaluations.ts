@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { advanceEvaluations } from "../src/execution/evaluations/advance.ts";
+import type { Client, Market } from "./market.ts";
+import { becomes } from "./until.ts";
+
+/** Case 0 passes with the haiku and its language, case 1 only where the topic is repeated, case 2 never; case 1 is hidden. */
+export const haikuCases = [
+  {
+    title: "Asks for a haiku",
+    input: { topic: "rain" },
+    assert: [{ type: "contains", value: "haiku about {{topic}}" }],
+  },
+  {
+    title: "Names the topic",
+    isHidden: true,
+    input: { topic: "snow" },
+    assert: [{ type: "icontains", value: "SNOW" }],
+  },
+  {
+    title: "Is in Greek",
+    input: { topic: "sun", language: "Greek" },
+    assert: [
+      { type: "starts-with", value: "Ήλιος" },
+      { type: "not-contains", value: "rain" },
+    ],
+  },
+];
+
+export async function storeTestSet(author: Client, productId: string, cases: object[] = haikuCases) {
+  const reply = await author.put(`/v1/products/${productId}/test-set`, { cases });
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.data;
+}
+
+export const sandboxRequest = {
+  models: [{ apiKeyId: "sandbox", model: "sandbox-echo" }],
+  repeats: 2,
+  maxCost: 1,
+};
+
+export const postEvaluation = (
+  author: Client,
+  productId: string,
+  request: object = sandboxRequest,
+  headers: Record<string, string> = {},
+) => author.post(`/v1/products/${productId}/evaluations`, request, headers);
+
+/** Returns the id of a new evaluation. */
+export async function startEvaluation(
+  author: Client,
+  productId: string,
+  request: object = sandboxRequest,
+): Promise<string> {
+  const reply = await postEvaluation(author, productId, request);
+  assert.equal(reply.status, 202, reply.text);
+  return reply.body.data.id;
+}
+
+export async function evaluationOf(author: Client, id: string) {
+  const reply = await author.get(`/v1/evaluations/${id}`);
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.data;
+}
+
+/** Does what the jobs do until the evaluation ends and all its columns are graded. A workflow worker must run. */
+export const untilEvaluated = (market: Market, author: Client, id: string) =>
+  becomes(
+    async () => {
+      await advanceEvaluations(market.service.ctx);
+      return evaluationOf(author, id);
+    },
+    ({ status, columns }) =>
+      status !== "running" && columns.every((column: { status: string }) => column.status !== "running"),
+  );
