@@ -544,10 +544,12 @@ export {
 } from "./catalog/lifecycle.ts";
 export type { ModeratedProduct, ReportProduct, SuspendProduct } from "./catalog/moderation.ts";
 export type { ProductChecks } from "./catalog/product-checks.ts";
-export {
+export type {
+  ProductScan,
+  ScanBadge,
   ScanFinding,
-  type ScanFindingKind,
-  type ScanSeverity,
+  ScanFindingKind,
+  ScanSeverity,
 } from "./catalog/product-scans.ts";
 export {
   type CreateProduct,

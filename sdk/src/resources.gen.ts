@@ -216,7 +216,7 @@ export class ProductsResource extends Resource {
     id: string;
     status: "draft";
     message: string;
-    /** Likely mistakes in the saved content; empty if there are none. Today: tags of other template languages, such as {{#if}}, {{> x}} or {% if %}, and invisible characters. They go to the model unchanged: remove them, or write \{{ for literal braces */
+    /** Likely mistakes in the saved content; empty if there are none. Today: tags of other template languages, such as {{#if}}, {{> x}} or {% if %}, invisible characters, and what moderators get as a high or medium finding of the scan. The model gets all of it unchanged: remove it, or write \{{ for literal braces */
     warnings: ProductWarning[];
   }> {
     return this.client.call("POST", "/products", { body }, options);

@@ -195,6 +195,8 @@ export interface ProductDetail {
   totalPrice: number | null;
   /** For its author and administrators; null: no moderation */
   moderation: Moderation | null;
+  /** Of the version that you get; null: it was not scanned */
+  scan: ProductScan | null;
 }
 
 export interface Variable {
@@ -340,6 +342,16 @@ export interface Moderation {
   reason: string | null;
   /** ISO 8601, UTC, milliseconds */
   at: string;
+}
+
+/** What an automatic scan without a model did not find in the version. It can miss things. */
+export interface ProductScan {
+  /** ISO 8601, UTC, milliseconds */
+  scannedAt: string;
+  /** Changes with the rules */
+  scannerVersion: string;
+  /** no-hidden-text: no hidden or bidirectional characters. no-external-links: no link to another site. no-download-commands: no known command that runs a download or an encoded program. no-secrecy: no known order to deceive users, to override rules or to send data away. New values may be added */
+  badges: (Open<"no-hidden-text" | "no-external-links" | "no-download-commands" | "no-secrecy">)[];
 }
 
 export interface ProductWarning {
@@ -491,7 +503,9 @@ export interface UpdatedProduct {
   totalPrice: number | null;
   /** For its author and administrators; null: no moderation */
   moderation: Moderation | null;
-  /** Likely mistakes in the saved content; empty if there are none. Today: tags of other template languages, such as {{#if}}, {{> x}} or {% if %}, and invisible characters. They go to the model unchanged: remove them, or write \{{ for literal braces */
+  /** Of the version that you get; null: it was not scanned */
+  scan: ProductScan | null;
+  /** Likely mistakes in the saved content; empty if there are none. Today: tags of other template languages, such as {{#if}}, {{> x}} or {% if %}, invisible characters, and what moderators get as a high or medium finding of the scan. The model gets all of it unchanged: remove it, or write \{{ for literal braces */
   warnings: ProductWarning[];
 }
 
@@ -3652,6 +3666,8 @@ export interface ModeratedProduct {
 export interface ProductChecks {
   /** Of the present content, as the seller got them */
   warnings: ProductWarning[];
+  /** Of the newest version, since it was submitted or published; null: it was not scanned */
+  scan: ProductScanReport | null;
   /** The version that buyers get now, as it was when it was made; null: never published */
   approved: {
     version: string;
@@ -3680,6 +3696,34 @@ export interface ProductChecks {
   })[];
   /** Number of compared products: those with nearly the same text or title, the newest of the seller, and published ones that share words of the title */
   compared: number;
+}
+
+export interface ProductScanReport {
+  /** ISO 8601, UTC, milliseconds */
+  scannedAt: string;
+  /** Changes with the rules */
+  scannerVersion: string;
+  /** The scanned version: the newest one */
+  version: string;
+  /** The scanned version before it; null: there is none, and no finding is new */
+  comparedWith: string | null;
+  /** At most 100, the gravest first */
+  findings: ({
+    /** New values may be added */
+    kind: Open<"secret" | "hidden-characters" | "bidirectional-characters" | "confusable-characters" | "html-comment" | "encoded-payload" | "remote-code" | "role-forgery" | "deception" | "instruction-override" | "exfiltration" | "off-platform-link">;
+    /** high: it looks like an attack; medium: look at it; info: harmless by itself */
+    severity: Open<"high" | "medium" | "info">;
+    /** Such as description or content[0].content */
+    field: string;
+    /** Of the field's text; of a decoded text, the line of its code */
+    line: number;
+    /** The place, shortened. Secrets are masked, hidden characters are named */
+    excerpt: string;
+    /** What it may do, and how to fix it */
+    reason: string;
+    /** Whether the version in comparedWith did not have it */
+    isNew: boolean;
+  })[];
 }
 
 export interface RejectProduct {

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { endpoint, one } from "../core/endpoint.ts";
 import { Timestamp } from "../core/envelope.ts";
 import { ProductStatus } from "./lifecycle.ts";
+import { ProductScanReport } from "./product-scans.ts";
 import { ProductWarning } from "./products.ts";
 
 const similarity = z.number().min(0).max(1);
@@ -9,6 +10,9 @@ const similarity = z.number().min(0).max(1);
 export const ProductChecks = z
   .object({
     warnings: z.array(ProductWarning).describe("Of the present content, as the seller got them"),
+    scan: ProductScanReport.nullable().describe(
+      "Of the newest version, since it was submitted or published; null: it was not scanned",
+    ),
     approved: z
       .object({
         version: z.string(),

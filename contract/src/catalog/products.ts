@@ -8,6 +8,7 @@ import { visibleLine, visibleText } from "../core/visible-text.ts";
 import { Variable } from "../formats/variables.ts";
 import { ProductFile, ProductImage } from "./files.ts";
 import { Moderation, ProductStatus, StatusChange } from "./lifecycle.ts";
+import { ProductScan } from "./product-scans.ts";
 import { ScoreCard } from "./score-card.ts";
 import { SemanticVersion } from "./versions.ts";
 
@@ -120,6 +121,7 @@ export const ProductDetail = z
       "The price with the dependencies that you do not own; null: one is not on sale or in another currency",
     ),
     moderation: Moderation.nullable().describe("For its author and administrators; null: no moderation"),
+    scan: ProductScan.nullable().describe("Of the version that you get; null: it was not scanned"),
   })
   .meta({ id: "ProductDetail" });
 
@@ -254,7 +256,7 @@ export const ProductWarning = z
 const warnings = z
   .array(ProductWarning)
   .describe(
-    "Likely mistakes in the saved content; empty if there are none. Today: tags of other template languages, such as {{#if}}, {{> x}} or {% if %}, and invisible characters. They go to the model unchanged: remove them, or write \\{{ for literal braces",
+    "Likely mistakes in the saved content; empty if there are none. Today: tags of other template languages, such as {{#if}}, {{> x}} or {% if %}, invisible characters, and what moderators get as a high or medium finding of the scan. The model gets all of it unchanged: remove it, or write \\{{ for literal braces",
   );
 const UpdatedProduct = z
   .object({ ...ProductDetail.shape, warnings })

@@ -16,6 +16,7 @@ import {
   type ReleasedVersionRow,
 } from "./check-queries.ts";
 import { contentWarnings } from "./content-warnings.ts";
+import { readScanReport } from "./product-scans.ts";
 
 const CANDIDATES_EACH = 30;
 const SHOWN_DUPLICATES = 5;
@@ -27,12 +28,14 @@ export async function checkProduct(ctx: Context, productId: string): Promise<Pro
   const id = toUuid("prod", productId);
   const product = id ? await findCheckedProduct(ctx.db, id) : undefined;
   if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
-  const [released, { duplicates, compared }] = await Promise.all([
+  const [released, scan, { duplicates, compared }] = await Promise.all([
     findReleasedVersion(ctx.db, product.id),
+    readScanReport(ctx.db, product.id),
     findDuplicates(ctx, product),
   ]);
   return {
     warnings: contentWarnings(product),
+    scan,
     approved: released ? toApproved(released) : null,
     duplicates,
     compared,

@@ -12,6 +12,7 @@ import { listSimilar } from "../search/similar.ts";
 import { recordView, type Visit } from "../search/views.ts";
 import { fileLinkExpiry, toProductFiles, toProductImage } from "./attachments.ts";
 import { dependencyEtag, readDependencies } from "./dependencies.ts";
+import { toProductScan } from "./product-scans.ts";
 import { findProductForReader, type ModerationDecision, type ProductForReader } from "./queries.ts";
 import { toSample } from "./samples.ts";
 
@@ -58,6 +59,9 @@ export const commissionOf = (
   product: Pick<ProductForReader, "commissionBasisPoints" | "authorsCommissionBasisPoints">,
 ) => product.commissionBasisPoints ?? product.authorsCommissionBasisPoints;
 
+const scanOf = ({ scannedAt, scannerVersion, scanBadges: badges }: ProductForReader) =>
+  toProductScan(scannedAt && scannerVersion && badges ? { scannedAt, scannerVersion, badges } : null);
+
 async function toDetail(ctx: Context, product: ProductForReader, caller: Caller): Promise<ProductDetail> {
   const reason = accessReason(product, caller);
   const mayRead = mayReadContent(product, caller);
@@ -95,6 +99,7 @@ async function toDetail(ctx: Context, product: ProductForReader, caller: Caller)
     scoreCard: isWithheld(product) && !mayRead ? null : await ctx.findScoreCard(ctx, product),
     ...(await readDependencies(ctx.db, product, userIdOf(caller))),
     moderation: isAuthorOrAdmin(product, caller) ? moderationOf(product) : null,
+    scan: scanOf(product),
   };
 }
 

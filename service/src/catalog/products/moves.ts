@@ -16,6 +16,7 @@ import { checkIfMatch } from "./detail.ts";
 import { isModerated, type Move, type MoveName, moves } from "./lifecycle.ts";
 import { describeReason, type ModerationReason, renderModerationEmail } from "./moderation-email.ts";
 import { authorizeChange, detailAfterChange, type LockedProduct, lockProductForChange } from "./ownership.ts";
+import { lastFindings, mustHaveNoSecret, reportFindings, scanProduct, storeScan } from "./product-scans.ts";
 import { lockProductsOf, type ModerationDecision, writeMove } from "./queries.ts";
 import { resolveReports } from "./report-queries.ts";
 import { parseVersion } from "./semantic-version.ts";
@@ -96,10 +97,15 @@ async function move(
 ): Promise<LockedProduct> {
   const { to, complete, auditAction } = moves[name];
   if (complete) await mustBeSellable(ctx, tx, product);
+  const scan = complete ? scanProduct(product) : null;
+  if (scan) mustHaveNoSecret(scan);
+  const change = scan && { result: scan, before: await lastFindings(tx, product.id) };
   const said = { reasonCode, reason };
   const after = { ...productAfterMove(ctx, product, name), ...decisionAfterMove(ctx, name, said) };
   await writeMove(tx, after, renderCard(after));
   await updateListing(tx, after);
+  if (scan) await storeScan(ctx, tx, after, scan);
+  if (change && name === "publish") await reportFindings(ctx, tx, product.id, change);
   if (name === "suspend") await resolveReports(tx, product.id, ctx.now());
   await publishMoveEvent(ctx, tx, product, moves[name]);
   await requestVersionNotifications(ctx, tx, product, after);

@@ -36,6 +36,15 @@ import {
   lockProductForChange,
 } from "./ownership.ts";
 import {
+  lastFindings,
+  mustHaveNoSecret,
+  reportFindings,
+  type ScanChange,
+  scanProduct,
+  scanWarnings,
+  storeScan,
+} from "./product-scans.ts";
+import {
   insertProduct,
   insertVersion,
   type ProductValues,
@@ -43,6 +52,7 @@ import {
   updateProduct,
 } from "./queries.ts";
 import { mustFitType, resolveSamples, type StoredSample, toSample } from "./samples.ts";
+import { SCANNED_FIELDS } from "./scanned-texts.ts";
 import { isNewerVersion, nextMinorVersion, parseVersion } from "./semantic-version.ts";
 import { requestVersionNotifications } from "./version-notifications.ts";
 
@@ -116,7 +126,16 @@ export const toDraftResponse = (id: string, input: CreateProduct) => ({
   id,
   status: "draft" as const,
   message: "The draft is saved. Publish it to offer it for sale.",
-  warnings: contentWarnings(input),
+  warnings: [
+    ...contentWarnings(input),
+    ...scanWarnings({
+      ...input,
+      preview: input.preview ?? "",
+      variables: input.variables ?? [],
+      changelog: input.changelog ?? "",
+      files: [],
+    }),
+  ],
 });
 
 /** Returns the uuid of the new product. */
@@ -340,6 +359,8 @@ export interface CheckedChange {
   before: LockedProduct;
   after: LockedProduct;
   fields: readonly (keyof LockedProduct)[];
+  /** null: the change needs none. */
+  scan: ScanChange | null;
 }
 
 /** Checks everything but the category, which needs the database. */
@@ -377,12 +398,30 @@ async function checkChange(
     await mustStayComplete(db, before, after);
     if (before.firstPublishedAt) mustAcceptOldInputs(before, after);
   }
-  return { before, after: { ...after, released: releasedVersion(ctx, before, after) }, fields };
+  const scan = await checkScan(db, after, fields);
+  return { before, after: { ...after, released: releasedVersion(ctx, before, after) }, fields, scan };
+}
+
+const SCANNED_STATUSES: ReadonlySet<string> = new Set(["published", "pending_review"]);
+
+async function checkScan(
+  db: Queries,
+  after: LockedProduct,
+  fields: readonly (keyof LockedProduct)[],
+): Promise<ScanChange | null> {
+  if (!SCANNED_STATUSES.has(after.status) || !fields.some((field) => SCANNED_FIELDS.has(field))) return null;
+  const change = { result: scanProduct(after), before: await lastFindings(db, after.id) };
+  mustHaveNoSecret(change.result, change.before);
+  return change;
 }
 
 /** Returns the changes as the event lists them. */
-export async function writeChange(ctx: Context, tx: Tx, { before, after, fields }: CheckedChange) {
+export async function writeChange(ctx: Context, tx: Tx, { before, after, fields, scan }: CheckedChange) {
   await writeRows(tx, before, after, ctx.now());
+  if (scan) {
+    await storeScan(ctx, tx, after, scan.result);
+    if (after.status === "published") await reportFindings(ctx, tx, before.id, scan);
+  }
   const changes = changesOf(before, after, fields);
   await publishEvent(ctx, tx, [before.authorId], "product.updated", {
     product: { id: toId("prod", before.id), changes },
@@ -414,7 +453,13 @@ export async function changeProduct(
     await applyChange(ctx, tx, { caller, source }, checked);
   });
   const { data, etag } = await detailAfterChange(ctx, caller, seen.id);
-  const warnings = contentWarnings({ ...data, content: data.content ?? "" });
+  const saved = {
+    ...data,
+    content: data.content ?? "",
+    preview: change.preview ?? "",
+    files: data.files ?? [],
+  };
+  const warnings = [...contentWarnings(saved), ...scanWarnings(saved)];
   return new DataResponse({ ...data, warnings }, { etag: required(etag, "the ETag of a product") });
 }
 

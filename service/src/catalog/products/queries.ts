@@ -1,4 +1,4 @@
-import type { ProductStatus, SuspensionReason, Variable } from "@stoa/contract";
+import type { ProductStatus, ScanBadge, SuspensionReason, Variable } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Context } from "../../core/context.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
@@ -77,6 +77,9 @@ export interface ProductForReader extends ProductWithVersion {
   ratingCount: number;
   entitled: boolean;
   usedAt: Date | null;
+  scannedAt: Date | null;
+  scannerVersion: string | null;
+  scanBadges: ScanBadge[] | null;
 }
 
 const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName", u.verified as "authorVerified",
@@ -101,7 +104,8 @@ const FIND_PRODUCT = {
   name: "find_product_for_reader",
   text: `
   select ${PRODUCT_COLUMNS}, s.views, s.purchases, s.rating_sum as "ratingSum", s.rating_count as "ratingCount",
-         p.version as "latestVersion", p.samples, ${VERSION_COLUMNS}, v.description as "versionDescription", e.order_id is not null as entitled, e.used_at as "usedAt"
+         p.version as "latestVersion", p.samples, ${VERSION_COLUMNS}, v.description as "versionDescription", e.order_id is not null as entitled, e.used_at as "usedAt",
+         c.scanned_at as "scannedAt", c.scanner_version as "scannerVersion", c.badges as "scanBadges"
     from products p
     join users u on u.id = p.author_id
     join product_stats s on s.product_id = p.id
@@ -111,6 +115,7 @@ const FIND_PRODUCT = {
        where v.product_id = p.id
          and (e.major is null or p.author_id = $2 or v.numbers[1] = e.major and v.numbers <= p.released)
        order by v.numbers desc limit 1) v on true
+    left join product_scans c on c.product_id = p.id and c.numbers = v.numbers
    where p.id = $1`,
 };
 

@@ -10,7 +10,7 @@ export interface Word {
 }
 
 const WORD = /[\p{L}\p{N}@$][\p{L}\p{M}\p{N}@$'’]*/gu;
-const SENTENCE_END = /[.!?;。！？]["'”’)\]]*(?:\s|$)|\n\s*\n|\n\s*(?:[-*•+]|\d+[.)])\s|[。！？]/u;
+const SENTENCE_END = /[.!?;。！？]["'”’)\]]*\s|\n\s*\n|\n\s*(?:[-*•+]|\d+[.)])\s|[。！？]/u;
 /** Counts as a word: "if it is not there, tell the user" has no order to be silent. */
 const PAUSE = /[,:|()—–]/;
 const MAX_SPACED_GAP = 2;

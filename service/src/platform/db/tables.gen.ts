@@ -660,6 +660,15 @@ export interface Products {
   version: string;
 }
 
+export interface ProductScans {
+  badges: string[];
+  findings: Json;
+  numbers: number[];
+  productId: string;
+  scannedAt: Timestamp;
+  scannerVersion: string;
+}
+
 export interface ProductStats {
   productId: string;
   purchases: Generated<ColumnType<number, bigint | number, bigint | number>>;
@@ -1226,6 +1235,7 @@ export interface DB {
   productFingerprints: ProductFingerprints;
   productReports: ProductReports;
   products: Products;
+  productScans: ProductScans;
   productStats: ProductStats;
   productVersions: ProductVersions;
   productViews: ProductViews;
