@@ -1,3 +1,4 @@
+export type { ImportProblem } from "./file-content.ts";
 export {
   type AssertionVerdict,
   type CaseVerdict,
@@ -8,7 +9,15 @@ export {
   type SplitAssertions,
   splitAssertions,
 } from "./grade.ts";
+export {
+  exportTestSet,
+  type ImportResult,
+  importTestSet,
+  type TestSetFormat,
+  testSetFormats,
+} from "./import.ts";
 export type { Problem } from "./problems.ts";
+export { TestSetExportError } from "./problems.ts";
 export {
   type CaseRuns,
   isWorseBeyondInterval,

@@ -39,3 +39,13 @@ export function reportUnknown(
     .slice(0, MAX_NAMED))
     report([name], `is not known; the fields are ${known.join(", ")}`);
 }
+
+/** The format cannot hold these cases. */
+export class TestSetExportError extends Error {
+  readonly problems: Problem[];
+
+  constructor(problems: Problem[]) {
+    super(problems.map(({ path, reason }) => `${path} ${reason}`).join("; "));
+    this.problems = problems;
+  }
+}

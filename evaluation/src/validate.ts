@@ -117,13 +117,14 @@ function readInput(value: unknown, report: Report): Record<string, unknown> {
   for (const [name, item] of Object.entries(value)) {
     checkJson(item, reportBelow(report, name));
     if (name === "__proto__") report([name], "is a name that no variable can have");
-    if (readsFile(item))
-      report([name], "starts with file://, which promptfoo replaces by a file; put a space before it");
+    if (namesFile(item))
+      report([name], "starts with file:// or package:, which promptfoo replaces; put a space before it");
   }
   return value;
 }
 
-const readsFile = (value: unknown): boolean => typeof value === "string" && value.startsWith("file://");
+const namesFile = (value: unknown): boolean =>
+  typeof value === "string" && /^(?:file:\/\/|package:)/.test(value);
 
 function checkJson(value: unknown, report: Report): void {
   const problem = findJsonProblem(value, 0);
@@ -249,6 +250,9 @@ const THRESHOLDS: Record<string, number> = {
   similar: 1,
   "answer-relevance": 1,
 };
+/** Whether the threshold of this type has an effect. */
+export const takesThreshold = (type: string): boolean => baseType(type) in THRESHOLDS;
+
 const REQUIRED_THRESHOLDS = new Set(["latency", "cost"]);
 
 function readValue(
@@ -276,8 +280,7 @@ function readValue(
 function checkText(text: string, input: Record<string, unknown>, report: Report): void {
   const problem = checkTemplate(text, input);
   if (problem !== null) report([], problem);
-  if (/^(?:file:\/\/|package:)/.test(text))
-    report([], "names a file or package; write its content here, since no file is read");
+  if (namesFile(text)) report([], "names a file or package; write its content here, since no file is read");
 }
 
 function readThreshold(value: unknown, max: number, report: Report): { threshold?: number } {
