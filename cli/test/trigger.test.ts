@@ -32,7 +32,13 @@ async function assertTriggered(type: string) {
 }
 
 suite("stoa trigger", () => {
-  for (const type of ["product.published", "product.updated", "product.unpublished", "test"])
+  for (const type of [
+    "product.published",
+    "product.updated",
+    "product.unpublished",
+    "evaluation.completed",
+    "test",
+  ])
     test(`${type}: happens, and leaves neither a product nor an endpoint`, async () => {
       await assertTriggered(type);
       const left = [await seller.get("/v1/products?author=me"), await seller.get("/v1/webhooks")];
@@ -100,7 +106,7 @@ suite("stoa trigger", () => {
       stoa.run(["trigger"]),
     ]);
     const types = JSON.parse(list.stdout).map(({ type }: { type: string }) => type);
-    assert.equal(types.length, 9);
+    assert.equal(types.length, 10);
     assert.deepEqual([unknown.code, none.code], [1, 1]);
     assert.match(unknown.stderr, /no type of event.*\nfix: stoa trigger --list/);
   });

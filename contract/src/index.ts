@@ -40,6 +40,7 @@ import * as events from "./events/events.ts";
 import * as webhooks from "./events/webhooks.ts";
 import * as ai from "./execution/ai.ts";
 import * as estimates from "./execution/estimates.ts";
+import * as evaluationProof from "./execution/evaluation-proof.ts";
 import * as evaluations from "./execution/evaluations.ts";
 import * as executions from "./execution/executions.ts";
 import * as models from "./execution/models.ts";
@@ -177,6 +178,7 @@ export const api = {
     list: evaluations.list,
     get: evaluations.get,
     cancel: evaluations.cancel,
+    proof: evaluationProof.proof,
   },
   ai: {
     execute: executions.execute,
@@ -714,6 +716,7 @@ export type {
   UpdateProviderKey,
 } from "./execution/ai.ts";
 export type { Estimate, EstimatedCall, EstimateExecution } from "./execution/estimates.ts";
+export type { EvaluationProof, EvaluationStatement } from "./execution/evaluation-proof.ts";
 export {
   type EvaluateProduct,
   type Evaluation,

@@ -1927,6 +1927,31 @@ export interface AssertionVerdict {
   })[];
 }
 
+export interface EvaluationProof {
+  /** A JWS (RFC 7515) of the type stoa-evaluation whose payload is an EvaluationStatement, signed with Ed25519 */
+  statement: string;
+  /** The run receipt of each column, a JWS; null: the execution was deleted */
+  receipts: (string | null)[];
+  /** The visible cases */
+  cases: ({
+    index: number;
+    /** Base64url */
+    salt: string;
+    case: Record<string, unknown>;
+  })[];
+  /** The outputs of visible cases */
+  outputs: ({
+    column: number;
+    case: number;
+    repeat: number;
+    /** Base64url */
+    salt: string;
+    output: unknown;
+  })[];
+  /** The public keys of this marketplace (JWKS) */
+  keysUrl: string;
+}
+
 export interface ExecutionResult {
   executionId: string;
   output: string;
@@ -2455,7 +2480,7 @@ export interface OpenAiModel {
 /** The envelope that webhooks deliver, byte for byte. */
 export interface Event {
   id: string;
-  type: Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "user.subscription.updated" | "test">;
+  type: Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">;
   /** ISO 8601, UTC, milliseconds */
   created: string;
   /** As in the webhook of its type */
@@ -2468,7 +2493,7 @@ export interface WebhookEndpoint {
   url: string;
   description: string;
   /** null: all */
-  eventTypes: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "user.subscription.updated" | "test">)[] | null;
+  eventTypes: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">)[] | null;
   enabled: boolean;
   /** What X-Service-Signature signs: the timestamp, a dot and the raw body, or only the raw body */
   signatureContent: Open<"timestamp_body" | "body">;
@@ -2486,7 +2511,7 @@ export interface NewWebhookEndpoint {
   url: string;
   description: string;
   /** null: all */
-  eventTypes: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "user.subscription.updated" | "test">)[] | null;
+  eventTypes: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">)[] | null;
   enabled: boolean;
   /** What X-Service-Signature signs: the timestamp, a dot and the raw body, or only the raw body */
   signatureContent: Open<"timestamp_body" | "body">;
@@ -2505,7 +2530,7 @@ export interface CreateWebhookEndpoint {
   url: string;
   description?: string;
   /** The event types that it gets; null: all. A requested `test` event always comes */
-  eventTypes?: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "user.subscription.updated" | "test">)[] | null;
+  eventTypes?: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">)[] | null;
   enabled?: boolean;
   /** What X-Service-Signature signs: the timestamp, a dot and the raw body, or only the raw body */
   signatureContent?: Open<"timestamp_body" | "body">;
@@ -2518,7 +2543,7 @@ export interface UpdateWebhookEndpoint {
   url?: string;
   description?: string;
   /** The event types that it gets; null: all. A requested `test` event always comes */
-  eventTypes?: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "user.subscription.updated" | "test">)[] | null;
+  eventTypes?: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">)[] | null;
   enabled?: boolean;
   /** What X-Service-Signature signs: the timestamp, a dot and the raw body, or only the raw body */
   signatureContent?: Open<"timestamp_body" | "body">;
@@ -2547,7 +2572,7 @@ export interface WebhookDelivery {
   id: string;
   endpointId: string;
   eventId: string;
-  eventType: Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "user.subscription.updated" | "test" | "execution.completed" | "execution.failed" | "execution.canceled" | "execution.waiting">;
+  eventType: Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test" | "execution.completed" | "execution.failed" | "execution.canceled" | "execution.waiting">;
   status: Open<"pending" | "retrying" | "succeeded" | "failed" | "skipped" | "canceled">;
   /** Number of attempts */
   attempt: number;
@@ -2627,7 +2652,7 @@ export interface WebhookDeliveryDetail {
   id: string;
   endpointId: string;
   eventId: string;
-  eventType: Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "user.subscription.updated" | "test" | "execution.completed" | "execution.failed" | "execution.canceled" | "execution.waiting">;
+  eventType: Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test" | "execution.completed" | "execution.failed" | "execution.canceled" | "execution.waiting">;
   status: Open<"pending" | "retrying" | "succeeded" | "failed" | "skipped" | "canceled">;
   /** Number of attempts */
   attempt: number;
@@ -4282,7 +4307,7 @@ export interface AdminWebhookEndpoint {
   url: string;
   description: string;
   /** null: all */
-  eventTypes: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "user.subscription.updated" | "test">)[] | null;
+  eventTypes: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">)[] | null;
   enabled: boolean;
   /** What X-Service-Signature signs: the timestamp, a dot and the raw body, or only the raw body */
   signatureContent: Open<"timestamp_body" | "body">;
@@ -4428,6 +4453,29 @@ export interface ReviewCreatedEvent {
       rating: number;
       comment: string;
       authorId: string;
+    };
+  };
+}
+
+export interface EvaluationCompletedEvent {
+  id: string;
+  type: "evaluation.completed";
+  /** ISO 8601, UTC, milliseconds */
+  created: string;
+  /** An evaluation of a product completed. Sent to its author */
+  data: {
+    evaluation: {
+      id: string;
+      productId: string;
+      version: string;
+      models: ({
+        provider: string | null;
+        model: string | null;
+        passed: number;
+        n: number;
+      })[];
+      /** ISO 8601, UTC, milliseconds */
+      completedAt: string;
     };
   };
 }
@@ -4589,7 +4637,7 @@ export interface ExecutionWaitingEvent {
 }
 
 /** An event of an account. Later versions of the service may send other types. */
-export type AccountEvent = ProductPublishedEvent | ProductUpdatedEvent | ProductUnpublishedEvent | PurchaseCompletedEvent | PurchaseRefundedEvent | PayoutCompletedEvent | ReviewCreatedEvent | UserSubscriptionUpdatedEvent | TestEvent;
-export type AccountEventType = Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "user.subscription.updated" | "test">;
+export type AccountEvent = ProductPublishedEvent | ProductUpdatedEvent | ProductUnpublishedEvent | PurchaseCompletedEvent | PurchaseRefundedEvent | PayoutCompletedEvent | ReviewCreatedEvent | EvaluationCompletedEvent | UserSubscriptionUpdatedEvent | TestEvent;
+export type AccountEventType = Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">;
 /** What a webhook receives: an event of the account, or the callback of a run. */
 export type WebhookEvent = AccountEvent | ExecutionCompletedEvent | ExecutionFailedEvent | ExecutionCanceledEvent | ExecutionWaitingEvent;

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout } from "node:timers/promises";
 import type { CreateProduct, Stoa, Subscription } from "@stoa/sdk";
 import type { Cli } from "../cli.ts";
 import { CommandError } from "../errors.ts";
@@ -55,6 +56,10 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     summary: "pays out your balance, if it is past its refund days",
     run: requestPayout,
   },
+  "evaluation.completed": {
+    summary: "evaluates a product in the sandbox, and deletes it",
+    run: (stage) => withProduct(stage, (productId) => evaluate(stage, productId)),
+  },
   "user.subscription.updated": {
     summary: "upgrades your plan by one, and plans the way back for the end of the month",
     run: changePlan,
@@ -86,6 +91,19 @@ async function withProduct({ cli, stoa }: Stage, work: (productId: string) => Pr
   } finally {
     await stoa.products.delete(id);
   }
+}
+
+const LOOK_AGAIN_MS = 200;
+
+async function evaluate({ cli, stoa }: Stage, productId: string): Promise<void> {
+  const assert = [{ type: "contains", value: "haiku" }];
+  await stoa.products.testSet.replace(productId, {
+    cases: [{ title: "Asks for a haiku", input: { topic: "rain" }, assert }],
+  });
+  const models = [{ apiKeyId: "sandbox", model: "sandbox-echo" }];
+  const { id } = await stoa.evaluations.create(productId, { models, repeats: 1, maxCost: 1 });
+  while ((await stoa.evaluations.get(id)).status === "running")
+    await setTimeout(LOOK_AGAIN_MS, undefined, { signal: cli.signal });
 }
 
 interface Purchase extends Stage {

@@ -51,6 +51,24 @@ export const eventData = {
   "review.created": z
     .object({ review: z.object({ id, productId: id, rating: z.int(), comment: z.string(), authorId: id }) })
     .describe("A product was reviewed. Sent to its author"),
+  "evaluation.completed": z
+    .object({
+      evaluation: z.object({
+        id,
+        productId: id,
+        version: z.string(),
+        models: z.array(
+          z.object({
+            provider: z.string().nullable(),
+            model: z.string().nullable(),
+            passed: z.int(),
+            n: z.int(),
+          }),
+        ),
+        completedAt: Timestamp,
+      }),
+    })
+    .describe("An evaluation of a product completed. Sent to its author"),
   "user.subscription.updated": z
     .object({
       subscription: z.object({

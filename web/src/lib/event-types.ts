@@ -57,6 +57,12 @@ export const EVENT_TYPES: readonly EventType[] = [
       period: { start: "2026-11-01", end: "2026-11-15" },
     },
   }),
+  define("evaluation.completed", "An evaluation of a product completed. Sent to its author.", {
+    evaluation: {
+      ...{ id: "eval_01kf5vj2m8e5tb7c4y9r1q6s3d", productId, version: "1.2.0", completedAt: at },
+      models: [{ provider: "openai", model: "gpt-5-mini", passed: 57, n: 60 }],
+    },
+  }),
   define("user.subscription.updated", "The plan of an account changed. Sent to the account.", {
     subscription: { userId: sellerId, oldPlan: "FREE", newPlan: "PRO", effectiveDate: at },
   }),

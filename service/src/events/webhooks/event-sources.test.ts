@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { type EventType, eventData, eventTypes } from "@stoa/contract";
+import { startEvaluation, storeTestSet, untilEvaluated } from "../../../test/evaluations.ts";
 import { buyProduct, createDraft, createProduct, type ProductInput } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
@@ -8,6 +9,7 @@ import { bookEarnings, installFakeBank, requestPayout } from "../../../test/payo
 import { picture, sendFile, sendImage, uploadFile } from "../../../test/uploads.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../../../test/webhook-receiver.ts";
 import { webhookHelpers } from "../../../test/webhooks.ts";
+import { startWorker } from "../../../test/workflows.ts";
 import { reconcileCharges } from "../../commerce/charges/charges.ts";
 import { orderTarget } from "../../commerce/checkout/order-payment.ts";
 import { applyDueDowngrades } from "../../commerce/plans/subscription.ts";
@@ -238,6 +240,20 @@ const eventCauses: [name: string, prepare: Scenario, expected: EventsOf][] = [
         });
     },
     { seller: "review.created" },
+  ],
+  [
+    "an evaluation completes",
+    async () => {
+      const productId = await createProduct(seller);
+      await storeTestSet(seller, productId);
+      const worker = startWorker(market);
+      return async () => {
+        await untilEvaluated(market, seller, await startEvaluation(seller, productId));
+        await worker.stop();
+        return undefined;
+      };
+    },
+    { seller: "evaluation.completed" },
   ],
   [
     "a user upgrades the plan",

@@ -1,8 +1,10 @@
+import type { ScoreCard } from "@stoa/contract";
 import { gradeOutput, type TestCase } from "@stoa/evaluation";
-import { findRunnableVersion } from "../../catalog/products/product-lookup.ts";
 import { findStoredTestSet, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
 import type { Context } from "../../core/context.ts";
+import { toId } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
+import { publishEvent } from "../../events/outbox/outbox.ts";
 import { type JsonSchema, validateValue } from "../../formats/workflow-definition/json-schema.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import type { JobDefinition } from "../../platform/jobs/job-queue.ts";
@@ -32,6 +34,7 @@ import {
 } from "./queries.ts";
 import { type ResultTexts, sealResultTexts } from "./results.ts";
 import { scoreModels } from "./score-models.ts";
+import { findTestedVersion, listRunInputs } from "./tested-cases.ts";
 
 export const advanceEvaluationJob: JobDefinition = {
   name: "advance-evaluation",
@@ -120,10 +123,7 @@ async function endColumnAndGoOn(
   });
   if (evaluation.status !== "running") return;
   if (reason) return end(ctx, tx, evaluation, reason);
-  const product = await findRunnableVersion(tx, evaluation.productId, {
-    major: null,
-    pinned: evaluation.version,
-  });
+  const product = await findTestedVersion(tx, evaluation, columns);
   if (!product || hashContent(product.content) !== evaluation.contentSha256)
     return end(
       ctx,
@@ -131,11 +131,7 @@ async function endColumnAndGoOn(
       evaluation,
       failedBy("CONTENT_CHANGED", "The content of the draft changed. Evaluate it again."),
     );
-  const type = columns[0]?.provider === null ? "WORKFLOW" : "PROMPT";
-  await startNextColumn(ctx, tx, evaluation, await listColumns(tx, [id]), {
-    product: { ...product, type },
-    testSet,
-  });
+  await startNextColumn(ctx, tx, evaluation, await listColumns(tx, [id]), { product, testSet });
 }
 
 /** Items continue after an error, so that only the limit fails a run with this code. */
@@ -162,8 +158,25 @@ async function end(ctx: Context, tx: Tx, evaluation: EvaluationRow, reason: EndR
     reason.status === "completed"
       ? scoreModels(await listColumns(tx, [id]), await listResults(tx, id), evaluation)
       : null;
-  await endEvaluation(tx, id, { ...reason, completedAt: ctx.now(), scores });
+  const completedAt = ctx.now();
+  await endEvaluation(tx, id, { ...reason, completedAt, scores });
+  if (scores) await publishCompletion(ctx, tx, { ...evaluation, completedAt, scores });
 }
+
+const publishCompletion = (
+  ctx: Context,
+  tx: Tx,
+  evaluation: EvaluationRow & { completedAt: Date; scores: ScoreCard["models"] },
+) =>
+  publishEvent(ctx, tx, [evaluation.userId], "evaluation.completed", {
+    evaluation: {
+      id: toId("eval", evaluation.id),
+      productId: toId("prod", evaluation.productId),
+      version: evaluation.version,
+      models: evaluation.scores.map(({ provider, model, passed, n }) => ({ provider, model, passed, n })),
+      completedAt: evaluation.completedAt.toISOString(),
+    },
+  });
 
 /** In the transaction that stores the end of the column before. */
 export async function startNextColumn(
@@ -202,13 +215,7 @@ interface Graded {
 }
 
 async function storeResults(ctx: Context, { evaluation, column, testSet, items }: Graded): Promise<void> {
-  const product = await findRunnableVersion(ctx.db, evaluation.productId, {
-    major: null,
-    pinned: evaluation.version,
-  });
-  if (!product) return;
-  const type = column.provider === null ? "WORKFLOW" : "PROMPT";
-  const cases = testSet.cases.map(({ input }) => ({ input: toRunInput({ ...product, type }, input) }));
+  const cases = await listRunInputs(ctx.db, evaluation, testSet, [column]);
   const placeOf = placeFinder(column, { ...evaluation, cases });
   const graded = await listGraded(ctx.db, evaluation.id, column.n);
   const open = items.flatMap((item) => {

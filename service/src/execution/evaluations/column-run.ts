@@ -49,11 +49,17 @@ export function toColumnRun(column: ColumnSpec, tested: TestedVersion) {
   };
 }
 
+/** The place of each item of a column's maps. */
+export const listPlaces = (column: ColumnSpec, tested: TestedVersion) =>
+  groupsOf(column, tested).flatMap(({ stepId, places }) =>
+    places.map((place, item) => ({ stepId, item, place })),
+  );
+
 /** Finds the place of an item; undefined: the step is none of the column's. */
 export function placeFinder(column: ColumnSpec, tested: TestedVersion) {
-  const places = new Map(groupsOf(column, tested).map((group) => [group.stepId, group.places]));
-  return ({ stepId, item }: { stepId: string; item: number }): Place | undefined =>
-    places.get(stepId)?.[item];
+  const keyOf = ({ stepId, item }: { stepId: string; item: number }) => `${stepId} ${item}`;
+  const places = new Map(listPlaces(column, tested).map((one) => [keyOf(one), one.place]));
+  return (step: { stepId: string; item: number }): Place | undefined => places.get(keyOf(step));
 }
 
 /** An expression cannot omit a variable, so cases with other variables are items of another map. */

@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { after, before, test } from "node:test";
+import type { EvaluationStatement } from "@stoa/contract";
+import { gradeOutput } from "@stoa/evaluation";
+import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from "jose";
 import {
   evaluationOf,
   haikuCases,
@@ -15,6 +19,8 @@ import { type ProviderServer, startProviderServer } from "../../../test/provider
 import { createProviderKey, providersAt, run, runToCompletion } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { startWorker } from "../../../test/workflows.ts";
+import { canonicalJson } from "../../core/canonical-json.ts";
+import { digestOf } from "../../core/digest.ts";
 import { requireUuid } from "../../core/ids.ts";
 
 let provider: ProviderServer;
@@ -287,3 +293,67 @@ function rateOf(passed: number, n: number) {
   const half = (z / (1 + z ** 2 / n)) * Math.sqrt((rate * (1 - rate)) / n + z ** 2 / (4 * n ** 2));
   return { value: rate, low: center - half, high: center + half, effectiveN: n };
 }
+
+test("the proof: signed, without texts of hidden cases, and the numbers of the card follow from it", async () => {
+  const productId = await createProduct(author);
+  await storeTestSet(author, productId);
+  const older = await finished(productId);
+  const id = await finished(productId);
+  const read = async (who: Client) => who.get(`/v1/evaluations/${id}/proof`);
+  const reply = await read(stranger);
+  assert.equal(reply.status, 200, reply.text);
+  assert.deepEqual((await read(author)).body.data, reply.body.data, "each request gets the same proof");
+  assert.doesNotMatch(reply.text.replaceAll(/"[\w-]+\.[\w-]+\.[\w-]+"/g, ""), /snow/i);
+  const { statement: jws, receipts, cases, outputs, keysUrl } = reply.body.data;
+  const keys = createLocalJWKSet((await (await fetch(keysUrl)).json()) as JSONWebKeySet);
+  const { payload, protectedHeader } = await compactVerify(jws, keys);
+  assert.equal(protectedHeader.typ, "stoa-evaluation");
+  const statement: EvaluationStatement = JSON.parse(new TextDecoder().decode(payload));
+  assert.doesNotMatch(JSON.stringify(statement), /snow/i);
+  const { scoreCard } = (await stranger.get(`/v1/products/${productId}/score-card`)).body.data;
+  assert.deepEqual(statement.models, scoreCard.models);
+  for (const [n, kind] of [
+    [0, "product"],
+    [1, "baseline"],
+  ] as const) {
+    const results = statement.results.filter(({ column }) => column === n);
+    const shown = kind === "product" ? scoreCard.models[0] : scoreCard.models[0].baseline;
+    assert.deepEqual(
+      [results.filter(({ isPassed }) => isPassed).length, results.length],
+      [shown.passed, shown.n],
+    );
+    assert.equal(digestOf(receipts[n]).toString("hex"), statement.columns[n]!.receiptSha256);
+    const receipt = JSON.parse(new TextDecoder().decode((await compactVerify(receipts[n], keys)).payload));
+    for (const { step, latencyMs, cost } of results) {
+      const used = receipt.steps.find(
+        (one: { id: string; item: number }) => one.id === step.id && one.item === step.item,
+      );
+      assert.deepEqual([used.durationMs, used.estimatedCost], [latencyMs, cost]);
+    }
+  }
+  const hashed = (salt: string, text: string) =>
+    createHmac("sha256", Buffer.from(salt, "base64url")).update(text).digest("hex");
+  assert.equal(cases.length, 2);
+  for (const one of cases)
+    assert.equal(hashed(one.salt, canonicalJson(one.case)), statement.testSet.cases[one.index]!.hash);
+  assert.equal(outputs.length, 8);
+  for (const { column, case: caseN, repeat, salt, output } of outputs) {
+    const result = statement.results.find(
+      (one) => one.column === column && one.case === caseN && one.repeat === repeat,
+    )!;
+    assert.equal(hashed(salt, output), result.outputHash);
+    const shown = cases.find(({ index }: { index: number }) => index === caseN).case;
+    const verdict = gradeOutput(
+      shown,
+      { output, costUsd: result.cost, latencyMs: result.latencyMs },
+      { validateSchema: () => [] },
+    );
+    assert.deepEqual([verdict.isPassed, verdict.score], [result.isPassed, result.score]);
+  }
+  assertError(await stranger.get(`/v1/evaluations/${older}/proof`), 404, "EVALUATION_NOT_FOUND");
+  assert.equal((await author.get(`/v1/evaluations/${older}/proof`)).status, 200);
+  const { data } = (await author.get("/v1/events?type=evaluation.completed")).body;
+  assert.deepEqual(data[0].data.evaluation.models, [
+    { provider: "sandbox", model: "sandbox-echo", passed: 4, n: 6 },
+  ]);
+});

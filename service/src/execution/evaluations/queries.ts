@@ -1,4 +1,4 @@
-import type { EvaluationStatus, ScoreCard } from "@stoa/contract";
+import type { EvaluationProof, EvaluationStatus, ScoreCard } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
@@ -74,14 +74,34 @@ export const insertColumns = (
     .values(columns.map(({ apiKeys, ...column }) => ({ ...column, apiKeys: JSON.stringify(apiKeys) })))
     .execute();
 
+/** Without scores and proof, which are large. */
+const COLUMNS = [
+  ...([
+    "id",
+    "productId",
+    "userId",
+    "version",
+    "contentSha256",
+    "testSetId",
+    "repeats",
+    "maxCostUsd",
+  ] as const),
+  ...(["priceList", "status", "errorCode", "errorMessage", "createdAt", "completedAt"] as const),
+] as const;
+
 export const findEvaluation = (db: Queries, id: string): Promise<EvaluationRow | undefined> =>
-  db.selectFrom("evaluations").selectAll().where("id", "=", id).$castTo<EvaluationRow>().executeTakeFirst();
+  db
+    .selectFrom("evaluations")
+    .select(COLUMNS)
+    .where("id", "=", id)
+    .$castTo<EvaluationRow>()
+    .executeTakeFirst();
 
 /** The lock under which an evaluation goes on to its next column or ends. */
 export const lockEvaluation = (tx: Tx, id: string): Promise<EvaluationRow | undefined> =>
   tx
     .selectFrom("evaluations")
-    .selectAll()
+    .select(COLUMNS)
     .where("id", "=", id)
     .forUpdate()
     .$castTo<EvaluationRow>()
@@ -94,7 +114,7 @@ export async function listOfProduct(
 ): Promise<Page<EvaluationRow>> {
   const all = () => db.selectFrom("evaluations").where("productId", "=", productId);
   const items = await all()
-    .selectAll()
+    .select(COLUMNS)
     .orderBy("id", "desc")
     .limit(paging.limit)
     .offset(offsetOf(paging))
@@ -234,19 +254,43 @@ interface Released {
   version: string;
 }
 
+type CardRow = Pick<
+  EvaluationRow,
+  "id" | "productId" | "userId" | "version" | "testSetId" | "repeats" | "priceList"
+> & { completedAt: Date; scores: ScoreCard["models"] };
+
 /** The newest completed one of a version, unless its content was another draft then. */
 export async function findCardEvaluation(
   db: Queries,
   { productId, version }: Released,
-): Promise<(EvaluationRow & { completedAt: Date; scores: ScoreCard["models"] }) | undefined> {
-  const { rows } = await sql<EvaluationRow & { completedAt: Date; scores: ScoreCard["models"] }>`
-    select e.*
+): Promise<CardRow | undefined> {
+  const { rows } = await sql<CardRow>`
+    select e.id, e.product_id, e.user_id, e.version, e.test_set_id, e.repeats, e.price_list, e.completed_at, e.scores
       from evaluations e join product_versions v on v.product_id = e.product_id and v.version = e.version
      where e.product_id = ${productId} and e.version = ${version} and e.status = 'completed'
        and e.content_sha256 = encode(sha256(convert_to(v.content, 'UTF8')), 'hex')
      order by e.id desc limit 1`.execute(db);
   return rows[0];
 }
+
+export async function findScores(db: Queries, id: string): Promise<ScoreCard["models"] | null> {
+  const row = await db.selectFrom("evaluations").select("scores").where("id", "=", id).executeTakeFirst();
+  return (row?.scores ?? null) as ScoreCard["models"] | null;
+}
+
+export async function findProof(db: Queries, id: string): Promise<EvaluationProof | null> {
+  const row = await db.selectFrom("evaluations").select("proof").where("id", "=", id).executeTakeFirst();
+  return (row?.proof ?? null) as EvaluationProof | null;
+}
+
+/** The first proof stays. */
+export const storeProof = (db: Queries, id: string, proof: EvaluationProof) =>
+  db
+    .updateTable("evaluations")
+    .set({ proof: JSON.stringify(proof) })
+    .where("id", "=", id)
+    .where("proof", "is", null)
+    .execute();
 
 export async function countEvaluations(db: Queries, { productId, version }: Released): Promise<number> {
   const { total } = await db

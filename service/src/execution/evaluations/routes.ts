@@ -9,6 +9,7 @@ import {
   resumeCancellation,
   resumeEvaluation,
 } from "./evaluations.ts";
+import { readProof } from "./proof.ts";
 import { readScoreCard } from "./score-card.ts";
 
 export const evaluationRoutes = [
@@ -34,6 +35,7 @@ export const evaluationRoutes = [
     readScoreCard(ctx, caller, params.productId),
   ),
   route(api.evaluations.get, (ctx, caller, { params }) => readEvaluation(ctx, caller, params.evaluationId)),
+  route(api.evaluations.proof, (ctx, caller, { params }) => readProof(ctx, caller, params.evaluationId)),
   withoutCacheChange(
     resumableRoute(
       api.evaluations.cancel,

@@ -198,6 +198,7 @@ export interface Evaluations {
   maxCostUsd: Numeric;
   priceList: string;
   productId: string;
+  proof: Json | null;
   repeats: number;
   scores: Json | null;
   status: Generated<string>;

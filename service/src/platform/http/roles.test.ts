@@ -224,6 +224,7 @@ suite("deny by default", () => {
     const open = endpoints.filter(({ access }) => access.who === "visitor");
     assert.deepEqual(open.map(({ method, path }) => `${method} ${path}`).sort(), [
       "GET /categories",
+      "GET /evaluations/:evaluationId/proof",
       "GET /products",
       "GET /products/:productId",
       "GET /products/:productId/reviews",

@@ -17,7 +17,9 @@ create table evaluations (
   created_at timestamptz not null,
   completed_at timestamptz,
   -- Of a completed one: what the score card shows of each model.
-  scores json
+  scores json,
+  -- Signed by the first request for it.
+  proof json
 );
 -- At most one of a product runs.
 create unique index evaluations_running on evaluations (product_id) where status = 'running';

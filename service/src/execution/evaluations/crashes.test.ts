@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type Forked, forkProgram } from "../../../test/child.ts";
+import { evaluationOf, startEvaluation, storeTestSet, untilEvaluated } from "../../../test/evaluations.ts";
+import { createProduct } from "../../../test/factories.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import type { RunWorkerOptions } from "../../../test/run-worker-process.ts";
+import { createProviderKey, providersAt } from "../../../test/runs.ts";
+import { becomes } from "../../../test/until.ts";
+import { startWorker } from "../../../test/workflows.ts";
+import { requireUuid } from "../../core/ids.ts";
+import { advanceEvaluation } from "./advance.ts";
+
+const PROGRAM = new URL("../../../test/run-worker-process.ts", import.meta.url);
+const LEASE_MS = 10_000;
+
+let provider: ProviderServer;
+let market: Market;
+let author: Client;
+before(async () => {
+  provider = await startProviderServer();
+  market = await openMarket({ providers: providersAt(provider) });
+  author = await market.createUser({ name: "Author" });
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+const cases = Array.from({ length: 10 }, (_, n) => ({
+  title: `Case ${n}`,
+  input: { topic: `topic ${n}` },
+  assert: [{ type: "contains", value: "yes" }],
+}));
+
+async function startWorkerProcess(): Promise<Forked> {
+  const options: RunWorkerOptions = {
+    config: market.service.ctx.config,
+    target: market.target,
+    now: market.clock.now,
+    baseUrls: providersAt(provider).baseUrls!,
+  };
+  const worker = forkProgram(PROGRAM, options);
+  await worker.answer();
+  return worker;
+}
+
+test("kill -9 in a column, and jobs that run twice at once: no case whose result was written runs again, no column twice, and the key's budget holds", async () => {
+  const productId = await createProduct(author);
+  await storeTestSet(author, productId, cases);
+  const apiKeyId = await createProviderKey(author, { monthlyBudget: 1 });
+  for (let n = 0; n < 7; n++) provider.next({ answer: { text: "yes" } });
+  for (let n = 0; n < 3; n++) provider.next("hang");
+  const killed = await startWorkerProcess();
+  const request = { models: [{ apiKeyId, model: "gpt-5-mini" }], repeats: 1, maxCost: 1 };
+  const id = await startEvaluation(author, productId, request);
+  const [column] = (await evaluationOf(author, id)).columns;
+  await becomes(
+    async () => provider.requests.filter(({ method }) => method === "POST").length,
+    (calls) => calls === 10,
+  );
+  await becomes(
+    async () => (await writtenItems(column.executionId)).length,
+    (written) => written === 7,
+  );
+  const before = promptsOf(provider);
+  const written = await writtenItems(column.executionId);
+  for (let n = 0; n < 13; n++) provider.next({ answer: { text: "yes" } });
+  killed.child.kill("SIGKILL");
+  await killed.ended;
+  market.clock.forward(LEASE_MS + 1);
+  const survivor = startWorker(market);
+  const again = async () => {
+    await Promise.all([1, 2, 3].map(() => advanceEvaluation(market.service.ctx, requireUuid("eval", id))));
+    return evaluationOf(author, id);
+  };
+  await becomes(again, ({ status }) => status !== "running");
+  const done = await untilEvaluated(market, author, id);
+  await survivor.stop();
+  assert.deepEqual([done.status, done.results.length], ["completed", 20]);
+  assert.deepEqual(
+    done.columns.map(({ passed, n }: { passed: number; n: number }) => [passed, n]),
+    [
+      [10, 10],
+      [10, 10],
+    ],
+  );
+  const after = promptsOf(provider).slice(before.length);
+  assert.equal(after.length, 3 + 10, "the three open calls, then each case of the baseline once");
+  for (const item of written)
+    assert.ok(!after.includes(`Write a haiku about topic ${item} in English.`), `case ${item} ran again`);
+  const { rows } = await market.query(
+    "select count(distinct execution_id)::int as runs, count(*)::int as columns from evaluation_columns where evaluation_id = $1",
+    [requireUuid("eval", id)],
+  );
+  assert.deepEqual(rows, [{ runs: 2, columns: 2 }]);
+  const started = await market.query("select from workflow_runs");
+  assert.equal(started.rowCount, 2);
+});
+
+const promptsOf = ({ requests }: ProviderServer): string[] =>
+  requests.flatMap(({ body }) => {
+    const content = (body as { messages?: { content: string }[] } | undefined)?.messages?.[0]?.content;
+    return content === undefined ? [] : [content];
+  });
+
+/** The items of the run whose outputs are written. */
+async function writtenItems(executionId: string): Promise<number[]> {
+  const { rows } = await market.query(
+    "select item from execution_steps where execution_id = $1 and item >= 0 and status = 'completed'",
+    [requireUuid("exec", executionId)],
+  );
+  return rows.map(({ item }) => item);
+}
