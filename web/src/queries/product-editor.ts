@@ -7,6 +7,7 @@ export const EDITOR_TABS = [
   "price",
   "media",
   "samples",
+  "tests",
   "discounts",
   "referrals",
   "versions",

@@ -16,6 +16,7 @@ import { useAccount } from "../../session.ts";
 import { BuyButton, Offer } from "./product-offer.tsx";
 import { Reviews } from "./product-reviews.tsx";
 import { Samples } from "./product-samples.tsx";
+import { ScoreCardSection } from "./score-card.tsx";
 
 const route = getRouteApi("/p/$slug");
 
@@ -30,6 +31,7 @@ export default function Product() {
       <div className="cols">
         <div>
           <Head product={product} />
+          {product.scoreCard && <ScoreCardSection card={product.scoreCard} />}
           <Variables variables={product.variables} />
           <Samples samples={product.samples} />
           <Preview product={product} />

@@ -1,0 +1,172 @@
+import "./score-card.css";
+import type { ScoreCard } from "@stoa/sdk";
+import { Time } from "../../components/time.tsx";
+import { formatDuration } from "../../lib/duration.ts";
+import { formatCost, formatCount, formatPercent } from "../../lib/format.ts";
+import { providerName } from "../../lib/providers.ts";
+
+type Model = ScoreCard["models"][number];
+type Rate = NonNullable<Model["rate"]>;
+
+/** What the seller's tests measured, each rate with its interval. */
+export function ScoreCardSection({ card }: { card: ScoreCard }) {
+  const cases = card.visibleCases + card.hiddenCases;
+  return (
+    <section className="beam" aria-labelledby="score-card">
+      <div className="row between wrap">
+        <h2 className="h2" id="score-card">
+          Score card
+        </h2>
+        <span className="soft sm">
+          The seller’s {formatCount(cases)} test cases, {formatCount(card.repeats)}{" "}
+          {card.repeats === 1 ? "run" : "runs"} each, <Time iso={card.evaluatedAt} isDay />
+        </span>
+      </div>
+      <table className="score-card">
+        <thead>
+          <tr>
+            <th>Model</th>
+            <th>Pass rate, 95 % interval</th>
+            <th className="r">Rate</th>
+            <th className="r">Adds</th>
+            <th className="r">Cost a run</th>
+            <th className="r">Median time</th>
+          </tr>
+        </thead>
+        <tbody>
+          {card.models.map((model) => (
+            <ModelRow key={`${model.provider} ${model.model}`} model={model} />
+          ))}
+        </tbody>
+      </table>
+      <Legend card={card} />
+      <Notes card={card} />
+    </section>
+  );
+}
+
+function ModelRow({ model }: { model: Model }) {
+  const { rate, baseline, medianCost, medianLatencyMs } = model;
+  const bare = baseline?.rate ?? null;
+  return (
+    <tr>
+      <td>
+        <b dir="auto">{model.model ?? "The models of its steps"}</b>
+        {model.provider !== null && (
+          <>
+            <br />
+            <span className="xs soft">
+              {model.isSandbox ? "Practice provider, not a model" : providerName(model.provider)}
+            </span>
+          </>
+        )}
+      </td>
+      <td>{rate && <ScoreBar rate={rate} bare={bare} />}</td>
+      <td className="r">{rate ? <RateText rate={rate} n={model.n} /> : "no verdict"}</td>
+      <td className="r" data-label="Adds">
+        {rate && bare ? <Gain rate={rate} bare={bare} /> : <span className="soft">–</span>}
+      </td>
+      <td className="r" data-label="Cost a run">
+        {medianCost === null ? "not known" : formatCost(medianCost)}
+      </td>
+      <td className="r soft" data-label="Median time">
+        {medianLatencyMs === null ? "not known" : formatDuration(medianLatencyMs / 1_000)}
+      </td>
+    </tr>
+  );
+}
+
+const percent = (share: number): string => `${share * 100}%`;
+
+/** Track from 0 to 100 %, the interval, the rate, and a ring for the model without the product. */
+function ScoreBar({ rate, bare }: { rate: Rate; bare: Rate | null }) {
+  const sentence = `Pass rate ${formatPercent(rate.value)}, 95 % interval ${formatPercent(rate.low)} to ${formatPercent(rate.high)}`;
+  const [from, to] = bare ? [bare.value, rate.value].toSorted((a, b) => a - b) : [];
+  return (
+    <span
+      className="iv"
+      role="img"
+      aria-label={bare ? `${sentence}; without this product ${formatPercent(bare.value)}` : sentence}
+    >
+      {from !== undefined && to !== undefined && (
+        <i style={{ left: percent(from), width: percent(to - from) }} />
+      )}
+      <u style={{ left: percent(rate.low), width: percent(rate.high - rate.low) }} />
+      {bare && <em style={{ left: percent(bare.value) }} />}
+      <s style={{ left: percent(rate.value) }} />
+    </span>
+  );
+}
+
+const whole = (share: number): string => formatCount(Math.round(share * 100));
+
+const RateText = ({ rate, n }: { rate: Rate; n: number }) => (
+  <>
+    <b className="nowrap">{whole(rate.value)} %</b>{" "}
+    <span className="xs soft nowrap">
+      {whole(rate.low)}–{whole(rate.high)}, n = {formatCount(n)}
+    </span>
+  </>
+);
+
+/** Green if the bare model lies outside of the interval: then the product surely adds something. */
+function Gain({ rate, bare }: { rate: Rate; bare: Rate }) {
+  const points = Math.round((rate.value - bare.value) * 100);
+  const text = points > 0 ? `+${formatCount(points)}` : formatCount(points);
+  const tone = bare.value < rate.low ? "good m" : bare.value > rate.high ? "bad m" : "soft m";
+  return <span className={tone}>{text}</span>;
+}
+
+const Legend = ({ card }: { card: ScoreCard }) => (
+  <p className="score-legend xs soft">
+    <span>
+      <i className="rate" /> pass rate
+    </span>
+    <span>
+      <i className="interval" /> 95 % interval
+    </span>
+    {card.models.some(({ baseline }) => baseline?.rate) && (
+      <span>
+        <i className="bare" /> same model without this product
+      </span>
+    )}
+  </p>
+);
+
+/** What the figures are made of, and what they are not. */
+const Notes = ({ card }: { card: ScoreCard }) => (
+  <ul className="score-notes sm soft">
+    {card.models.map((model) => (
+      <PowerNote key={`${model.provider} ${model.model}`} model={model} />
+    ))}
+    {card.hiddenCases > 0 && (
+      <li>
+        {card.hiddenCases === 1 ? "One case is hidden" : `${formatCount(card.hiddenCases)} cases are hidden`},
+        so that nobody fits a prompt to the tests.
+      </li>
+    )}
+    <li>
+      Version {card.version}.{" "}
+      {card.evaluations === 1
+        ? "It was evaluated once."
+        : `It was evaluated ${formatCount(card.evaluations)} times; the newest complete result is shown.`}
+    </li>
+    {card.runs.n > 0 && (
+      <li>
+        Not part of these tests: {formatCount(card.runs.failed)} of {formatCount(card.runs.n)} real runs of
+        buyers failed.
+      </li>
+    )}
+  </ul>
+);
+
+function PowerNote({ model: { model, passPowerK } }: { model: Model }) {
+  const { k, rate } = passPowerK;
+  if (!rate || k < 2) return null;
+  return (
+    <li>
+      <span dir="auto">{model ?? "Its steps’ models"}</span>: {whole(rate.value)} % ({whole(rate.low)}–
+      {whole(rate.high)}) of the cases pass in all of {formatCount(k)} runs.
+    </li>
+  );
+}
