@@ -28,8 +28,8 @@ export const STUDIO_LIST = { limit: 20 };
 export const TASKS = {
   refunds: { role: "seller", status: "pending", limit: 3 },
   reviews: { status: "unanswered", limit: 1 },
-  rejected: { author: "me", status: "rejected", limit: 3 },
-  suspended: { author: "me", status: "suspended", limit: 3 },
+  rejected: { author: "me", status: "rejected", sort: "updatedAt", order: "desc", limit: 3 },
+  suspended: { author: "me", status: "suspended", sort: "updatedAt", order: "desc", limit: 3 },
   runs: { sort: "failures", limit: 3 },
 } as const;
 export const OWN_PRODUCTS = { author: "me", sort: "updatedAt", order: "desc", ...STUDIO_LIST } as const;

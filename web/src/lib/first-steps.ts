@@ -27,16 +27,19 @@ export const NOTHING_DONE = {
 type Progress = typeof NOTHING_DONE;
 
 const ONE = { limit: 1 };
+/** In an order that an index has: a seller may have tens of thousands. */
+const OWN = { author: "me", sort: "updatedAt", order: "desc", ...ONE } as const;
 const hasAny = async (list: List<unknown>): Promise<boolean> => (await list.page()).data.length > 0;
 
 /** What a member did already, by the resources that exist. */
 export const progressQuery = queryOptions({
   queryKey: ["first-steps"],
   queryFn: async (): Promise<Progress> => {
-    const [account, webhooks, own] = await Promise.all([
+    const [account, webhooks, products, published] = await Promise.all([
       stoa.account.get(),
       stoa.webhooks.list(ONE).page(),
-      stoa.products.list({ author: "me", limit: 20 }).page(),
+      hasAny(stoa.products.list(OWN)),
+      hasAny(stoa.products.list({ ...OWN, status: "published" })),
     ]);
     const endpoint = webhooks.data[0];
     // Accounts without a product may not ask about sales and payouts.
@@ -56,8 +59,8 @@ export const progressQuery = queryOptions({
       providerKeys,
       runs,
       handle: account.handle !== null,
-      products: own.data.length > 0,
-      published: own.data.some(({ status }) => status === "published"),
+      products,
+      published,
       payoutAccount: payouts !== null && payouts.account !== null,
       sales,
       apiKeys,

@@ -1,4 +1,5 @@
 import { createRoute } from "@tanstack/react-router";
+import { preloadTimelineChart } from "../components/analytics/lazy-timeline-chart.ts";
 import { lazyPage } from "../lib/lazy-page.ts";
 import { parseAnalyticsSearch, parseEntriesSearch, proofQuery, reportQuery } from "../queries/analytics.ts";
 import { accountQuery, canReadAnalytics } from "../session.ts";
@@ -11,6 +12,8 @@ const overviewRoute = createRoute({
   // Without loaderDeps: another span keeps the figures until those of the new one are there.
   loader: async ({ context: { queryClient }, location: { search: given } }) => {
     if (!canReadAnalytics(await queryClient.ensureQueryData(accountQuery))) return;
+    // Not awaited: the figures do not wait for the chart.
+    void preloadTimelineChart();
     await queryClient.prefetchQuery(reportQuery(parseAnalyticsSearch(given)));
   },
   component: lazyPage(() => import("../pages/analytics/analytics.tsx")),

@@ -1,13 +1,11 @@
 import type { ProductAnalytics, RevenueAnalytics } from "@stoa/sdk";
-import { lazy } from "react";
+import { TimelineChart } from "../../components/analytics/lazy-timeline-chart.ts";
 import type { Point } from "../../components/analytics/timeline-chart.tsx";
 import { Part } from "../../components/part.tsx";
 import { formatDay } from "../../lib/day-span.ts";
 import { formatCount, formatMoney } from "../../lib/format.ts";
 import type { Interval, Line } from "../../queries/analytics.ts";
 import { ChartFrame } from "./chart-frame.tsx";
-
-const TimelineChart = lazy(() => import("../../components/analytics/timeline-chart.tsx"));
 
 const NAMES: Record<Line, string> = {
   netRevenue: "Net revenue",
