@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { validateValue } from "../../service/src/formats/workflow-definition/json-schema.ts";
+import { validateValue } from "../src/json-schema.ts";
 import {
   type AssertionVerdict,
   deterministicTypes,

@@ -1,7 +1,7 @@
 import type { Variable } from "@stoa/contract";
+import { describeTypes, isNarrower } from "@stoa/evaluation/json-schema";
 import { type FieldProblem, fieldError } from "../../core/errors.ts";
 import { isClosedInput, parseInputTypes } from "../../formats/workflow-definition/inputs.ts";
-import { describeTypes, isNarrower } from "../../formats/workflow-definition/json-schema.ts";
 import { majorOf } from "../entitlements/entitlements.ts";
 import type { LockedProduct } from "./ownership.ts";
 

@@ -1,9 +1,9 @@
 import type { TestCaseInput } from "@stoa/contract";
 import { checkTestCases } from "@stoa/evaluation";
+import { findSchemaIssues } from "@stoa/evaluation/json-schema";
 import { type FieldProblem, formatPath } from "../../core/errors.ts";
 import { checkVariables } from "../../formats/prompt-template/variables.ts";
 import { checkInput } from "../../formats/workflow-definition/inputs.ts";
-import { findSchemaIssues } from "../../formats/workflow-definition/json-schema.ts";
 import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { ProductForReader } from "../products/queries.ts";
 

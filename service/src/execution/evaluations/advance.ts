@@ -1,11 +1,11 @@
 import type { ScoreCard } from "@stoa/contract";
 import { gradeOutput, type TestCase } from "@stoa/evaluation";
+import { type JsonSchema, validateValue } from "@stoa/evaluation/json-schema";
 import { findStoredTestSet, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
-import { type JsonSchema, validateValue } from "../../formats/workflow-definition/json-schema.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import type { JobDefinition } from "../../platform/jobs/job-queue.ts";
 import { toDraftVersion } from "../executions/draft-version.ts";

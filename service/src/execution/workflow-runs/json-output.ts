@@ -1,6 +1,6 @@
+import { type JsonSchema, validateValue } from "@stoa/evaluation/json-schema";
 import type { Context } from "../../core/context.ts";
 import { formatPath } from "../../core/errors.ts";
-import { type JsonSchema, validateValue } from "../../formats/workflow-definition/json-schema.ts";
 import type { Message, ProviderAnswer } from "../../integrations/ai-providers/ai-provider.ts";
 import { SANDBOX_LABEL } from "../../integrations/ai-providers/sandbox.ts";
 import { isTooDeep, MAX_DEPTH } from "../../platform/http/json-body.ts";

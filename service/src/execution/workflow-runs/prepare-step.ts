@@ -1,6 +1,6 @@
+import { validateValue } from "@stoa/evaluation/json-schema";
 import type { Context } from "../../core/context.ts";
 import type { Bindings } from "../../formats/workflow-definition/evaluator.ts";
-import { validateValue } from "../../formats/workflow-definition/json-schema.ts";
 import { MAX_ITEMS } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { CostLimit } from "./cost-limit.ts";
 import { type ExpressionScope, evaluateAll } from "./expressions.ts";

@@ -1,4 +1,5 @@
 import { type Provider, providers } from "@stoa/contract";
+import { findSchemaIssues } from "@stoa/evaluation/json-schema";
 import type { FieldProblem, ValidationIssue } from "../../core/errors.ts";
 import { anyModelProviders } from "../../integrations/ai-providers/ai-provider.ts";
 import { validationIssuesOf } from "../../platform/http/validate.ts";
@@ -7,7 +8,6 @@ import { type ExpressionCheck, type ExpressionScope, loadExpressionCheck } from 
 import { findInputIssues, listInputNames } from "./inputs.ts";
 import { isObject, type Path, sortIssues, toProblem } from "./issue-order.ts";
 import { parseJsonText } from "./json-parser.ts";
-import { findSchemaIssues } from "./json-schema.ts";
 import { createStepNodes, findGraphIssues, listAncestors, type StepNode } from "./step-graph.ts";
 import { MAX_STEPS, Workflow } from "./workflow-schema.ts";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
+import { findSchemaIssues } from "@stoa/evaluation/json-schema";
 import { checkWorkflow } from "./check-workflow.ts";
 import { loadExpressionCheck } from "./expression-check.ts";
-import { findSchemaIssues } from "./json-schema.ts";
 
 const guide = await readFile(new URL("../../../../docs/guides/workflows.md", import.meta.url), "utf8");
 const [example, broken] = [...guide.matchAll(/```json\n(.*?)```/gs)].map(([, text]) => text!);

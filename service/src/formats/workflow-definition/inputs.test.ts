@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { api } from "@stoa/contract";
+import type { JsonSchema } from "@stoa/evaluation/json-schema";
 import { checkInput, toVariables } from "./inputs.ts";
-import type { JsonSchema } from "./json-schema.ts";
 
 const input: JsonSchema = {
   type: "object",

@@ -1,7 +1,4 @@
 import { VARIABLE_NAME, type Variable } from "@stoa/contract";
-import type { FieldProblem, ValidationIssue } from "../../core/errors.ts";
-import { isObject, type Path, toProblem } from "./issue-order.ts";
-import { parseJsonText } from "./json-parser.ts";
 import {
   describeTypes,
   findDefaultIssues,
@@ -10,7 +7,10 @@ import {
   listTypes,
   type Type,
   validateValue,
-} from "./json-schema.ts";
+} from "@stoa/evaluation/json-schema";
+import type { FieldProblem, ValidationIssue } from "../../core/errors.ts";
+import { isObject, type Path, toProblem } from "./issue-order.ts";
+import { parseJsonText } from "./json-parser.ts";
 
 const MAX_INPUTS = 100;
 const MAX_DESCRIPTION = 500;

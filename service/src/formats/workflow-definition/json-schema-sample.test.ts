@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type JsonSchema, validateValue } from "@stoa/evaluation/json-schema";
 import fc from "fast-check";
-import { type JsonSchema, validateValue } from "./json-schema.ts";
 import { generateSample } from "./json-schema-sample.ts";
 
 const schemas: [schema: JsonSchema, sample: unknown][] = [

@@ -1,5 +1,5 @@
+import { type JsonSchema, resolveRef, validateValue } from "@stoa/evaluation/json-schema";
 import { ownValue, required } from "../../core/required.ts";
-import { type JsonSchema, resolveRef, validateValue } from "./json-schema.ts";
 
 type Schema = JsonSchema | boolean;
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { findSchemaIssues, type JsonSchema, validateValue } from "@stoa/evaluation/json-schema";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { runs } from "../../../test/full-size.ts";
-import { findSchemaIssues, type JsonSchema, validateValue } from "./json-schema.ts";
 
 const name = fc.constantFrom("a", "b", "c");
 const scalar = fc.oneof(

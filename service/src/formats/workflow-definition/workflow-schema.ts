@@ -1,9 +1,9 @@
 import { providers, SemanticVersion, TimeoutSeconds, VARIABLE_NAME, visibleText } from "@stoa/contract";
+import type { JsonSchema } from "@stoa/evaluation/json-schema";
 import { z } from "zod";
 import { messageRoles } from "../../integrations/ai-providers/ai-provider.ts";
 import { findConversationIssues } from "../prompt-template/template.ts";
 import { isObject } from "./issue-order.ts";
-import type { JsonSchema } from "./json-schema.ts";
 
 /**
  * The schema of `workflow/1`; other files check references, cycles, expressions and schemas. Allowing more later breaks no definition,

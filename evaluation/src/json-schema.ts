@@ -1,7 +1,12 @@
-import { canonicalJson } from "../../core/canonical-json.ts";
-import type { ValidationIssue } from "../../core/errors.ts";
-import { ownValue, required } from "../../core/required.ts";
-import { isObject, type Path } from "./issue-order.ts";
+import { canonicalJson } from "./canonical-json.ts";
+
+type Path = readonly PropertyKey[];
+
+/** What does not fit, and where. */
+export interface SchemaIssue {
+  path: Path;
+  reason: string;
+}
 
 /**
  * A subset of JSON Schema 2020-12, interpreted and never compiled, because authors are untrusted. No `pattern`: a regular expression can
@@ -56,7 +61,7 @@ const NAMES_PER_CHECK = 10;
 const MAX_SHOWN_CHOICES = 50;
 
 interface SchemaWalk {
-  issues: ValidationIssue[];
+  issues: SchemaIssue[];
   parts: Map<string, SchemaPart>;
   part: SchemaPart;
 }
@@ -160,7 +165,7 @@ const UNSUPPORTED_KEYWORDS = new Map([
 ]);
 
 /** Returns the reasons why an object is not a supported schema. */
-export function findSchemaIssues(schema: unknown, path: Path): ValidationIssue[] {
+export function findSchemaIssues(schema: unknown, path: Path): SchemaIssue[] {
   const part: SchemaPart = { schemas: 0, refs: [] };
   const walk: SchemaWalk = { issues: [], parts: new Map([["", part]]), part };
   if (isObject(schema)) {
@@ -206,8 +211,8 @@ function walkSchema(schema: unknown, path: Path, walk: SchemaWalk): void {
   }
 }
 
-function findReferenceIssues(parts: ReadonlyMap<string, SchemaPart>, path: Path): ValidationIssue[] {
-  const issues: ValidationIssue[] = [];
+function findReferenceIssues(parts: ReadonlyMap<string, SchemaPart>, path: Path): SchemaIssue[] {
+  const issues: SchemaIssue[] = [];
   const sizes = new Map<string, number>();
   // With every `$ref` expanded. A cycle ends where it closes.
   const sizeOf = (name: string, part: SchemaPart, trail: readonly string[]): number => {
@@ -233,7 +238,7 @@ function findReferenceIssues(parts: ReadonlyMap<string, SchemaPart>, path: Path)
 }
 
 /** The defaults share one limit of checks. */
-export function findDefaultIssues(schema: JsonSchema, path: Path): ValidationIssue[] {
+export function findDefaultIssues(schema: JsonSchema, path: Path): SchemaIssue[] {
   const validation = startValidation(schema);
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     if (typeof property === "boolean" || property.default === undefined) return [];
@@ -244,10 +249,10 @@ export function findDefaultIssues(schema: JsonSchema, path: Path): ValidationIss
 }
 
 /** The schema must have no issues. No reason quotes the value. */
-export const validateValue = (schema: JsonSchema, value: unknown): ValidationIssue[] =>
+export const validateValue = (schema: JsonSchema, value: unknown): SchemaIssue[] =>
   validateAgainst(schema, value, startValidation(schema));
 
-function validateAgainst(schema: Schema, value: unknown, validation: Validation): ValidationIssue[] {
+function validateAgainst(schema: Schema, value: unknown, validation: Validation): SchemaIssue[] {
   const issues = checkValue(schema, value, [], validation);
   // Issues of an incomplete validation may be wrong, and under `not` they are inverted.
   return validation.checksLeft < 0
@@ -299,7 +304,7 @@ function listAllowedValues({ enum: several, const: one }: JsonSchema): unknown[]
   return !several || several.some((each) => canonicalJson(each) === canonicalJson(one)) ? [one] : [];
 }
 
-function checkValue(schema: Schema, value: unknown, path: Path, validation: Validation): ValidationIssue[] {
+function checkValue(schema: Schema, value: unknown, path: Path, validation: Validation): SchemaIssue[] {
   if (validation.checksLeft-- <= 0) return [];
   if (schema === true) return [];
   if (schema === false) return [{ path, reason: "is not known here" }];
@@ -414,12 +419,7 @@ function findObjectReason(schema: JsonSchema, value: Record<string, unknown>, va
   );
 }
 
-function checkItems(
-  schema: JsonSchema,
-  value: unknown[],
-  path: Path,
-  validation: Validation,
-): ValidationIssue[] {
+function checkItems(schema: JsonSchema, value: unknown[], path: Path, validation: Validation): SchemaIssue[] {
   const { prefixItems = [], items = true } = schema;
   return value.flatMap((item, index) =>
     checkValue(prefixItems[index] ?? items, item, [...path, index], validation),
@@ -431,7 +431,7 @@ function checkProperties(
   value: Record<string, unknown>,
   path: Path,
   validation: Validation,
-): ValidationIssue[] {
+): SchemaIssue[] {
   const { properties = {}, required = [], additionalProperties = true } = schema;
   validation.checksLeft -= required.length;
   const missing = validation.checksLeft < 0 ? [] : required.filter((name) => !Object.hasOwn(value, name));
@@ -449,7 +449,7 @@ function checkCombinations(
   value: unknown,
   path: Path,
   validation: Validation,
-): ValidationIssue[] {
+): SchemaIssue[] {
   const fits = (one: Schema) => checkValue(one, value, path, validation).length === 0;
   const wrong = (reason: string) => [{ path, reason }];
   return [
@@ -466,5 +466,14 @@ function checkCombinations(
 /** For a schema without issues. */
 export function resolveRef(ref: string, { $defs = {} }: JsonSchema): Schema {
   const [, name = ""] = LOCAL_REF.exec(ref) ?? [];
-  return required(ownValue($defs, name), ref);
+  const found = ownValue($defs, name);
+  if (found === undefined) throw new Error(`${ref} is missing`);
+  return found;
 }
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Ignores inherited properties such as `constructor`. */
+const ownValue = <T>(values: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(values, name) ? values[name] : undefined;
