@@ -76,6 +76,8 @@ export const api = {
     testSet: {
       get: testSets.get,
       replace: testSets.replace,
+      import: testSets.importFile,
+      export: testSets.exportFile,
     },
   },
   files: {
@@ -580,6 +582,8 @@ export {
   MAX_TEST_CASES,
   type TestCaseInput,
   type TestSet,
+  type TestSetFormat,
+  type TestSetImportResult,
 } from "./catalog/test-sets.ts";
 export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./catalog/versions.ts";
 export { MAX_WISHLIST_ENTRIES } from "./catalog/wishlist.ts";

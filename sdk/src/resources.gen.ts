@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AccountView, AddPaymentMethod, AdminDispute, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Backup, BackupDownloadLink, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, CardSetup, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, Configuration, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateRestore, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DatabaseReport, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, EvaluateProduct, Evaluation, EvaluationDetail, EvaluationEstimate, EvaluationProof, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, Health, HideReview, ImportResult, Job, LedgerVerification, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductChecks, ProductDetail, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, Queue, QueuedEmail, QuotaUsage, QuotePurchase, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, Restore, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, ScoreCard, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, StartAccountView, StartCardSetup, StartRestore, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestCaseInput, TestSet, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, VersionReport, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AccountView, AddPaymentMethod, AdminDispute, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Backup, BackupDownloadLink, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, CardSetup, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, Configuration, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateRestore, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DatabaseReport, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, EvaluateProduct, Evaluation, EvaluationDetail, EvaluationEstimate, EvaluationProof, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, Health, HideReview, ImportResult, Job, LedgerVerification, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductChecks, ProductDetail, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, Queue, QueuedEmail, QuotaUsage, QuotePurchase, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, Restore, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, ScoreCard, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, StartAccountView, StartCardSetup, StartRestore, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestCaseInput, TestSet, TestSetImportResult, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, VersionReport, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -51,6 +51,11 @@ export class ProductsScoreCardResource extends Resource {
   }
 }
 
+export interface ProductsTestSetExportQuery {
+  /** promptfoo's YAML or CSV, or the `evals.json` of Agent Skills. Templates other than {{name}} and assertions that run code are refused */
+  format?: undefined | Open<"promptfoo-yaml" | "promptfoo-csv" | "agent-skills">;
+}
+
 export class ProductsTestSetResource extends Resource {
   /**
    * Read the test set of a product
@@ -74,6 +79,33 @@ export class ProductsTestSetResource extends Resource {
     cases: TestCaseInput[];
   }, options?: RequestOptions): Call<TestSet> {
     return this.client.call("PUT", `/products/${pathPart(productId)}/test-set`, { body }, options);
+  }
+
+  /**
+   * Replace the test set of a product by a file
+   *
+   * For its author. The cases that can be read replace the test set, and `problems` lists every other part of the file with its line. With `dryRun`, nothing is written. A file without a case that can be read is refused.
+   *
+   * Needs the permission `products:write`.
+   */
+  import(productId: string, body: {
+    /** promptfoo's YAML or CSV, or the `evals.json` of Agent Skills. Templates other than {{name}} and assertions that run code are refused */
+    format: Open<"promptfoo-yaml" | "promptfoo-csv" | "agent-skills">;
+    content: string;
+    dryRun?: boolean;
+  }, options?: RequestOptions): Call<TestSetImportResult> {
+    return this.client.call("POST", `/products/${pathPart(productId)}/test-set/import`, { body }, options);
+  }
+
+  /**
+   * Export the test set of a product as a file
+   *
+   * For its author and administrators. promptfoo's YAML holds every test set. CSV and `evals.json` refuse with 422 what they cannot hold.
+   *
+   * Needs the permission `products:read`.
+   */
+  export(productId: string, query?: ProductsTestSetExportQuery, options?: RequestOptions): Call<Response> {
+    return this.client.download("GET", `/products/${pathPart(productId)}/test-set/export`, { query }, options);
   }
 }
 

@@ -704,6 +704,20 @@ export interface TestCaseInput {
   threshold?: number;
 }
 
+export interface TestSetImportResult {
+  dryRun: boolean;
+  /** Number of cases that were stored, or would be by a dry run */
+  imported: number;
+  /** Every part of the file that was not imported */
+  problems: ({
+    /** Where it begins in the file */
+    line: number | null;
+    /** The place in the file, such as tests[3].assert[0] */
+    path: string;
+    reason: string;
+  })[];
+}
+
 export interface UpdateImage {
   /** A description for people who cannot see the image */
   alt?: string;

@@ -4,6 +4,7 @@ import { Timestamp } from "../core/envelope.ts";
 import { visibleLine } from "../core/visible-text.ts";
 
 export const MAX_TEST_CASES = 200;
+export const MAX_TEST_FILE_CHARACTERS = 1_000_000;
 const MAX_ASSERTIONS = 50;
 
 const threshold = z.number().optional();
@@ -79,8 +80,33 @@ export const TestSet = z
   })
   .meta({ id: "TestSet", description: "The cases by which a product is evaluated." });
 
+export const testSetFormats = ["promptfoo-yaml", "promptfoo-csv", "agent-skills"] as const;
+const format = z
+  .enum(testSetFormats)
+  .describe(
+    "promptfoo's YAML or CSV, or the `evals.json` of Agent Skills. Templates other than {{name}} and assertions that run code are refused",
+  );
+
+export const TestSetImportResult = z
+  .object({
+    dryRun: z.boolean(),
+    imported: z.int().describe("Number of cases that were stored, or would be by a dry run"),
+    problems: z
+      .array(
+        z.object({
+          line: z.int().nullable().describe("Where it begins in the file"),
+          path: z.string().describe("The place in the file, such as tests[3].assert[0]"),
+          reason: z.string(),
+        }),
+      )
+      .describe("Every part of the file that was not imported"),
+  })
+  .meta({ id: "TestSetImportResult" });
+
 export type TestSet = z.input<typeof TestSet>;
 export type TestCaseInput = z.output<typeof TestCaseInput>;
+export type TestSetImportResult = z.infer<typeof TestSetImportResult>;
+export type TestSetFormat = (typeof testSetFormats)[number];
 
 const params = z.object({ productId: z.string() });
 const writes = { who: "member", permission: "products:write" } as const;
@@ -119,5 +145,44 @@ export const replace = endpoint({
     ],
   }),
   response: one(TestSet),
+  errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
+});
+
+export const importFile = endpoint({
+  name: "products.testSet.import",
+  method: "POST",
+  path: "/products/:productId/test-set/import",
+  summary: "Replace the test set of a product by a file",
+  description:
+    "For its author. The cases that can be read replace the test set, and `problems` lists every other part of the file with its line. With `dryRun`, nothing is written. A file without a case that can be read is refused.",
+  access: writes,
+  params,
+  request: json(
+    z.strictObject({
+      format,
+      content: z.string().min(1).max(MAX_TEST_FILE_CHARACTERS),
+      dryRun: z.boolean().default(false),
+    }),
+    {
+      format: "promptfoo-yaml",
+      content:
+        "tests:\n  - description: Three lines\n    vars:\n      topic: rain\n    assert:\n      - type: icontains\n        value: rain\n",
+    },
+  ),
+  response: one(TestSetImportResult),
+  errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
+});
+
+export const exportFile = endpoint({
+  name: "products.testSet.export",
+  method: "GET",
+  path: "/products/:productId/test-set/export",
+  summary: "Export the test set of a product as a file",
+  description:
+    "For its author and administrators. promptfoo's YAML holds every test set. CSV and `evals.json` refuse with 422 what they cannot hold.",
+  access: { who: "member", permission: "products:read" },
+  params,
+  query: z.strictObject({ format: format.default("promptfoo-yaml") }),
+  response: { kind: "file", types: ["application/yaml", "text/csv", "application/json"] },
   errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
 });

@@ -19,7 +19,8 @@ export function findCaseProblems(product: TestedProduct, cases: TestCaseInput[])
   ];
 }
 
-const checkSchema = (schema: unknown): string[] =>
+/** A schema must be one that our subset of JSON Schema can check. */
+export const checkSchema = (schema: unknown): string[] =>
   findSchemaIssues(schema, []).map(({ path, reason }) =>
     [formatPath(path), reason].filter(Boolean).join(" "),
   );

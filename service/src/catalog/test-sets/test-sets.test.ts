@@ -103,3 +103,54 @@ test("a workflow's cases: fit its input schema", async () => {
   assertError(await put("three"), 422, "VALIDATION_ERROR", "cases[0].input.n");
   assert.equal((await put(3)).status, 200);
 });
+
+const yaml = `tests:
+  - description: Names the topic
+    vars: { topic: rain }
+    assert:
+      - { type: icontains, value: rain }
+  - description: Runs code
+    vars: { topic: rain }
+    assert:
+      - { type: javascript, value: "output.length > 3" }
+  - description: Unknown variable
+    vars: { colour: red }
+    assert:
+      - { type: contains, value: red }
+`;
+
+test("import: takes what it can and names the rest by line; export: each format gives the same test set again", async () => {
+  const productId = await createDraft(author);
+  const path = `/v1/products/${productId}/test-set`;
+  const importFile = (body: object, who = author) => who.post(`${path}/import`, body);
+  const dry = await importFile({ format: "promptfoo-yaml", content: yaml, dryRun: true });
+  assert.equal(dry.status, 200, dry.text);
+  assert.equal((await testSetOf(author, productId)).sha256, null, "a dry run writes nothing");
+  const { data } = (await importFile({ format: "promptfoo-yaml", content: yaml })).body;
+  assert.deepEqual({ ...data, dryRun: true }, dry.body.data);
+  assert.equal(data.imported, 1);
+  assert.ok(
+    data.problems.some(
+      ({ line, reason }: { line: number; reason: string }) => line === 9 && /javascript/.test(reason),
+    ),
+  );
+  assert.ok(data.problems.some(({ path }: { path: string }) => path.includes("input.topic")));
+  const stored = await testSetOf(author, productId);
+  assert.deepEqual(
+    stored.cases.map(({ title }: { title: string }) => title),
+    ["Names the topic"],
+  );
+  for (const format of ["promptfoo-yaml", "promptfoo-csv"]) {
+    const file = await author.get(`${path}/export?format=${format}`);
+    assert.equal(file.status, 200, file.text);
+    await storeTestSet(author, productId);
+    assert.equal((await importFile({ format, content: file.text })).body.data.imported, 1);
+    assert.equal((await testSetOf(author, productId)).sha256, stored.sha256, format);
+  }
+  assertError(await author.get(`${path}/export?format=agent-skills`), 422, "VALIDATION_ERROR", "format");
+  for (const content of ["a: &a [*a]", "{", "tests: []", `x: &x "lol"\n${"y: [*x, *x]\n".repeat(500)}`])
+    assertError(await importFile({ format: "promptfoo-yaml", content }), 422, "VALIDATION_ERROR", "content");
+  assert.equal((await testSetOf(author, productId)).sha256, stored.sha256);
+  assertError(await importFile({ format: "promptfoo-yaml", content: yaml }, buyer), 404, "PRODUCT_NOT_FOUND");
+  assertError(await buyer.get(`${path}/export`), 404, "PRODUCT_NOT_FOUND");
+});

@@ -189,6 +189,12 @@ const requests = {
         headers: { ...headers, "content-type": JSONL },
       });
   },
+  "products.testSet.import": async () =>
+    posts(seller, `/products/${await createDraft(seller)}/test-set/import`, {
+      format: "promptfoo-yaml",
+      content:
+        "tests:\n  - vars:\n      topic: rain\n    assert:\n      - type: icontains\n        value: rain\n",
+    }),
   "evaluations.create": async () =>
     posts(seller, `/products/${await isTested()}/evaluations`, sandboxRequest),
   "evaluations.estimate": async () =>
