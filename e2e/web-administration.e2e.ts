@@ -109,6 +109,8 @@ const pagesOf = ({ pending, update, reported, userId, orderId }: Shop): [string,
   [`/admin/moderation/${pending}`, "Seller's record"],
   [`/admin/moderation/${update}`, "U+202E"],
   [`/admin/moderation/${update}?diff=rendered`, "Approved"],
+  // Without a scan, the page would not say that the new version brought the mark.
+  [`/admin/moderation/${update}?search=Poet`, "2 new since 1.0.0"],
   [`/admin/moderation/${reported}?queue=reported`, "1 open report"],
   ["/admin/reviews", "Dismiss the reports"],
   ["/admin/users", "עברית"],

@@ -170,6 +170,7 @@ test("a visitor searches, filters, opens a product and goes back: every state is
   await page.getByRole("link", { name: "Page 2" }).waitFor();
   await page.getByRole("link", { name: /Letter 3/ }).click();
   await page.getByRole("heading", { name: "Letter 3", level: 1 }).waitFor();
+  await sees(page, "No hidden characters");
   await page.goBack();
   await sees(page, "26 results");
   await mustBeSound(watched, "search");

@@ -100,7 +100,6 @@ test("a new version that deceives: new for moderators, and reported by the marke
       ["deception", 2, true],
       ["off-platform-link", 2, true],
       ["off-platform-link", 1, false],
-      ["off-platform-link", 2, true],
     ],
   );
   const listed = await admin.get(`/v1/admin/products?search=${productId}&reported=true`);

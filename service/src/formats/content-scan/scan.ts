@@ -64,7 +64,7 @@ export function scanText({ field, text, isPublic }: ScannedText): ScanFinding[] 
       const found = toFinding(match, part);
       if (!findings.has(keyOf(found))) add(toEncoded(found, part));
     }
-  return [...findings.values()]
+  return withoutRepeats([...findings.values()])
     .toSorted((a, b) => severityRank[a.severity] - severityRank[b.severity] || a.line - b.line)
     .slice(0, MAX_FINDINGS_OF_A_TEXT);
 }
@@ -77,6 +77,13 @@ function findInView({ text }: View, isPublic: boolean): Match[] {
     ...(isPublic ? [...findPatterns(text, lower, publicLinkRules), ...publicPhrases.find(text)] : []),
     ...findPatterns(text, lower, linkRules),
   ];
+}
+
+/** A link that is alarming is not also listed as a harmless one. */
+function withoutRepeats(findings: ScanFinding[]): ScanFinding[] {
+  const placeOf = ({ kind, line, excerpt }: ScanFinding) => JSON.stringify([kind, line, excerpt]);
+  const alarming = new Set(findings.filter(isAlarming).map(placeOf));
+  return findings.filter((finding) => isAlarming(finding) || !alarming.has(placeOf(finding)));
 }
 
 /** Styled letters are harmless in a heading, and an attack where their plain form is one. */

@@ -14,6 +14,7 @@ import { productPath } from "../../lib/slug.ts";
 import { showError, showToast } from "../../lib/toasts.ts";
 import { isOnWishlistQuery } from "../../queries/market.ts";
 import { signInUrl, useAccount } from "../../session.ts";
+import { ScanBadges } from "./product-scan.tsx";
 
 const ReportDialog = lazy(() => import("./report-dialog.tsx"));
 
@@ -36,6 +37,7 @@ export function Offer({ product }: { product: ProductDetail }) {
         <WishButton product={product} />
       </div>
       <Facts product={product} />
+      {product.scan && <ScanBadges scan={product.scan} version={product.version} />}
       <Actions product={product} />
     </div>
   );

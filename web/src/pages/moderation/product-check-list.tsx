@@ -7,6 +7,7 @@ import { AlertIcon, CheckIcon, FlagIcon } from "../../components/icons.tsx";
 import { Time } from "../../components/time.tsx";
 import { reasonLabel } from "../../lib/admin-statuses.ts";
 import { formatCount, formatPercent } from "../../lib/format.ts";
+import { hasAlarmingFindings } from "./scan-checks.tsx";
 
 /** From here on, two products look like copies of each other. */
 const COPY = 0.8;
@@ -25,6 +26,7 @@ export const hasFailedChecks = (
 ): boolean =>
   openReports > 0 ||
   checks.warnings.length > 0 ||
+  hasAlarmingFindings(checks) ||
   listHidden(product.description).length > 0 ||
   checks.duplicates.some(isCopy);
 

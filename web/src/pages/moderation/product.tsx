@@ -18,6 +18,7 @@ import { checksQuery, moderatedQuery, reviewedQuery } from "../../queries/modera
 import { DecisionBar } from "./decision-bar.tsx";
 import { hasFailedChecks, ProductCheckList } from "./product-check-list.tsx";
 import { ProductDiff } from "./product-diff.tsx";
+import { ScanChecks } from "./scan-checks.tsx";
 import { SellerRecord } from "./seller-record.tsx";
 
 const route = getRouteApi("/admin-shell/admin/moderation/$productId");
@@ -40,6 +41,7 @@ export default function Product() {
       </Link>
       <Head product={product} moderated={moderated} approved={checks.approved} />
       <ProductCheckList product={product} checks={checks} moderated={moderated} />
+      <ScanChecks scan={checks.scan} />
       <ProductDiff product={product} approved={checks.approved} />
       <SellerRecord moderated={moderated} />
       <History moderated={moderated} />

@@ -127,6 +127,7 @@ function findConfusables(text: string): Match[] {
         severity,
         from: index,
         to: index + word.length,
+        excerpt: `${word} with ${nameCharacters(word.replace(/\p{ASCII}/gu, ""))}`,
         reason: CONFUSABLE,
       });
   }
