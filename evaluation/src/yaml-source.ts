@@ -1,21 +1,10 @@
-import {
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  Lexer,
-  LineCounter,
-  type Node,
-  type Pair,
-  parseDocument,
-} from "yaml";
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from "yaml";
 import type { ImportProblem } from "./file-content.ts";
 import { formatPath, type Path } from "./problems.ts";
+import { isTooLarge, MAX_DEPTH, MAX_TOKENS } from "./yaml-size.ts";
 
-const MAX_DEPTH = 100;
 /** Values, with the repeats of aliases. */
 const MAX_VALUES = 50_000;
-const MAX_TOKENS = 200_000;
 const MAX_PROBLEMS = 20;
 
 /** The parser overflows the stack, and throws or reports that. */
@@ -26,20 +15,6 @@ const TOO_LARGE: ImportProblem = {
   path: "",
   reason: `has more than ${MAX_TOKENS} tokens, or is nested more than ${MAX_DEPTH} levels deep`,
 };
-
-/** The lexer is fast and stops early; the parser needs seconds for a megabyte of brackets. */
-function isTooLarge(text: string): boolean {
-  let [tokens, brackets, indicators] = [0, 0, 0];
-  for (const token of new Lexer().lex(text)) {
-    tokens++;
-    if (token === "[" || token === "{") brackets++;
-    if (token === "]" || token === "}") brackets--;
-    // As in "- - - x", which nests on one line.
-    indicators = token === "-" || token === "?" ? indicators + 1 : token === "\n" ? 0 : indicators;
-    if (tokens > MAX_TOKENS || brackets > MAX_DEPTH || indicators > MAX_DEPTH) return true;
-  }
-  return false;
-}
 
 /** A part of the file that cannot become a JSON value. */
 export class SourceError extends Error {

@@ -1,4 +1,5 @@
 import { isScalar, type Pair, parseDocument, visit } from "yaml";
+import { isTooLarge } from "../yaml-size.ts";
 import { type Finding, type Subject, UndecidableError } from "./finding.ts";
 
 export function isJson({ text, value: schema, validateSchema }: Subject): Finding {
@@ -40,7 +41,7 @@ function tryParseJson(text: string): { value: unknown } | undefined {
 /** promptfoo's limit of one object in a text. */
 const MAX_OBJECT = 100_000;
 /** Characters that are parsed per output; otherwise a text of opening braces takes minutes. */
-const MAX_PARSED = 2_000_000;
+const MAX_PARSED = 1_000_000;
 
 /**
  * The objects in a text, as promptfoo finds them: from each `{` to its `}`, or to the end with the missing braces. An object
@@ -84,11 +85,22 @@ function parseObject(json: string): object | null {
   return typeof value === "object" ? value : null;
 }
 
-const COMMENT = /("(?:\\.|[^"\\\n])*"|\S*:\/\/)|\/\/(.*)/g;
+/** A text in quotation marks, which the end of the line ends too, or what may be a comment. */
+const TEXT_OR_COMMENT = /"(?:\\.|[^"\\\n])*(?:"|\\?$)|\/\/.*/gm;
+const MAX_ADDRESS = 2_000;
+
+/** Comments as YAML writes them. The slashes of an address such as https://example.com start none. */
+const withYamlComments = (text: string): string =>
+  text.replace(TEXT_OR_COMMENT, (part, index: number) => {
+    const before = text.slice(Math.max(0, index - MAX_ADDRESS), index);
+    const isAddress = /:$|:\/\/\S*$/.test(before.slice(before.search(/\S*$/)));
+    return part.startsWith('"') || isAddress ? part : `#${part.slice(2)}`;
+  });
 
 function parseYaml(text: string): unknown {
   try {
-    const commented = text.replace(COMMENT, (all, kept?: string) => kept ?? `#${all.slice(2)}`);
+    const commented = withYamlComments(text);
+    if (isTooLarge(commented)) return undefined;
     const document = parseDocument(commented, { uniqueKeys: false, logLevel: "silent" });
     if (document.errors.length > 0 || hasCollectionAsKey(document)) return undefined;
     return document.toJS({ maxAliasCount: 10 });
