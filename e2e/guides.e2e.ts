@@ -94,6 +94,32 @@ test("guide authentication: its shell blocks give the described results", async 
   );
 });
 
+test("guide evaluations: its shell blocks give the described results", async () => {
+  const blocks = await keyedBlocksOf("evaluations.md");
+  const output = await run(blocks);
+  const [, stored, files, evaluated, card, proof, ...others] = output;
+  const { visibleCases, hiddenCases, sha256 } = JSON.parse(stored!).data;
+  assert.deepEqual([visibleCases, hiddenCases], [1, 1]);
+  const [imported, ...exported] = files!.split("\n");
+  const { imported: count, problems } = JSON.parse(imported!.slice(0, imported!.lastIndexOf("}") + 1)).data;
+  assert.deepEqual([count, problems.length, problems[0].line], [1, 1, 6]);
+  assert.match(files!, /Names the topic/);
+  assert.ok(exported.length > 3, files);
+  const detail = JSON.parse(evaluated!.slice(evaluated!.lastIndexOf('{"success"'))).data;
+  assert.deepEqual(
+    detail.columns.map(({ kind, passed, n }: Record<string, unknown>) => [kind, passed, n]),
+    [
+      ["product", 6, 6],
+      ["baseline", 3, 6],
+    ],
+  );
+  const { scoreCard } = JSON.parse(card!).data;
+  assert.deepEqual([scoreCard.testSetSha256, scoreCard.models[0].isSandbox], [sha256, true]);
+  assert.equal(scoreCard.models[0].passPowerK.rate.value, 1);
+  assert.equal(JSON.parse(proof!).data.outputs.length, 6);
+  assert.deepEqual(others, [], "a shell block without an assertion");
+});
+
 test("guide products: its shell blocks give the described results", async () => {
   const { headings, after } = await follow("products.md");
   const [refused, published] = after("Create and publish a product").map((text) => JSON.parse(text));
