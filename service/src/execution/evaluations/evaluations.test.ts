@@ -18,7 +18,7 @@ import { assertError, type Client, type Market, openMarket } from "../../../test
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import { createProviderKey, providersAt, run, runToCompletion } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
-import { startWorker } from "../../../test/workflows.ts";
+import { createWorkflow, startWorker } from "../../../test/workflows.ts";
 import { canonicalJson } from "../../core/canonical-json.ts";
 import { digestOf } from "../../core/digest.ts";
 import { requireUuid } from "../../core/ids.ts";
@@ -356,4 +356,31 @@ test("the proof: signed, without texts of hidden cases, and the numbers of the c
   assert.deepEqual(data[0].data.evaluation.models, [
     { provider: "sandbox", model: "sandbox-echo", passed: 4, n: 6 },
   ]);
+});
+
+test("a workflow: one column with the keys of its steps, and a product step's model in place of the default", async () => {
+  const poem = await createProduct(author, { content: "A poem about {{topic}}" });
+  const step = { id: "poem", type: "product", productId: poem, variables: { topic: "input.topic" } };
+  const input = { type: "object", required: ["topic"], properties: { topic: { type: "string" } } };
+  const more = { steps: [{ ...step, model: "sandbox-echo" }], result: "{'text': steps.poem.output}" };
+  const productId = await createWorkflow(author, { input, ...more });
+  await storeTestSet(author, productId, [
+    {
+      title: "Right",
+      input: { topic: "rain" },
+      assert: [{ type: "contains", value: "A poem about {{topic}}" }],
+    },
+    { title: "Wrong", input: { topic: "snow" }, assert: [{ type: "contains", value: "rain" }] },
+  ]);
+  const request = { apiKeys: { sandbox: "sandbox" }, repeats: 2, maxCost: 1 };
+  assertError(await postEvaluation(author, productId), 422, "VALIDATION_ERROR", "models");
+  const done = await untilEvaluated(market, author, await startEvaluation(author, productId, request));
+  assert.equal(done.status, "completed", JSON.stringify(done.error));
+  assert.deepEqual(countsOf(done), [["product", null, 2, 4]]);
+  assert.deepEqual(JSON.parse(done.results[0].output), { text: "[sandbox] A poem about rain" });
+  const outer = await createWorkflow(author, {
+    steps: [{ ...step, productId, variables: { topic: "'x'" }, model: "sandbox-echo" }],
+  });
+  const refused = await author.post(`/v1/ai/workflows/${outer}/execute`, { apiKeys: { sandbox: "sandbox" } });
+  assert.match(assertError(refused, 422, "VALIDATION_ERROR", "workflowId")?.reason, /model.*must be omitted/);
 });
