@@ -1,5 +1,12 @@
 /** Exit codes, as the guide lists them. */
-export const exitCodes = { ok: 0, usage: 1, api: 2, authentication: 4, interrupted: 130 } as const;
+export const exitCodes = {
+  ok: 0,
+  usage: 1,
+  api: 2,
+  unequal: 3,
+  authentication: 4,
+  interrupted: 130,
+} as const;
 
 /** The command line cannot be carried out as it is. `fix` says what to do. */
 export class UsageError extends Error {

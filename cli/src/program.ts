@@ -37,6 +37,7 @@ const groups: Record<string, Record<string, CommandEntry>> = {
     refund: { summary: "Ask for your money back", load: () => import("./commands/refund.ts") },
     reviews: { summary: "Read and write reviews", load: () => import("./commands/reviews.ts") },
     run: { summary: "Run a prompt", load: () => import("./commands/run.ts") },
+    eval: { summary: "Test a prompt with a file of test cases", load: () => import("./commands/eval.ts") },
     workflows: {
       summary: "Run workflows, approve their steps and follow them",
       load: () => import("./commands/workflows.ts"),

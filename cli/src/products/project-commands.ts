@@ -2,13 +2,13 @@ import type { ProductDetail } from "@stoa/sdk";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { action, example } from "../command.ts";
+import { exitCodes } from "../errors.ts";
 import { withoutControls } from "../output.ts";
 import type { PullOptions } from "../project/pull.ts";
 import type { PushOptions } from "../project/push.ts";
 import { resultColumns } from "./columns.ts";
 
 /** Differences are no error, and a script must tell them from one. */
-const DIFFERENT = 3;
 
 export function defineProject(products: Command): void {
   const pull = products
@@ -42,7 +42,7 @@ export function defineProject(products: Command): void {
     .command("diff")
     .description("Show what a push would change")
     .argument("[folder]", "the folder", ".")
-    .option("--exit-code", `exit with ${DIFFERENT} if there are differences`)
+    .option("--exit-code", `exit with ${exitCodes.unequal} if there are differences`)
     .action(action<{ exitCode?: boolean }, [string]>(showDiff));
   example(diff, "stoa products diff", "stoa products diff my-prompt --exit-code");
 }
@@ -73,7 +73,7 @@ async function showDiff(cli: Cli, { exitCode }: { exitCode?: boolean }, folder: 
   const { diffProject } = await import("../project/diff.ts");
   const { paintDiff } = await import("../project/show-diff.ts");
   const { product, lines, local, remote } = await diffProject(cli, folder);
-  if (exitCode && local.length + remote.length > 0) process.exitCode = DIFFERENT;
+  if (exitCode && local.length + remote.length > 0) process.exitCode = exitCodes.unequal;
   if (cli.output.isJson) return cli.output.json({ id: product.id, local, remote });
   if (lines.length > 0) await cli.output.page(paintDiff(lines, cli.output, process.stdout));
   if (remote.length > 0)
