@@ -1,5 +1,6 @@
-import { CsvError, parse } from "csv-parse/sync";
-import { stringify } from "csv-stringify/sync";
+// These builds bring their own Buffer, which browsers lack.
+import { CsvError, parse } from "csv-parse/browser/esm/sync";
+import { stringify } from "csv-stringify/browser/esm/sync";
 import { isDeepEqual } from "./assertions/json.ts";
 import type { Candidate, FileContent, ImportProblem } from "./file-content.ts";
 import { baseType } from "./grade.ts";

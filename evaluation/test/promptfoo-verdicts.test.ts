@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { validateValue } from "../src/json-schema.ts";
 import {
   type AssertionVerdict,
   deterministicTypes,
@@ -9,6 +8,7 @@ import {
   gradeOutput,
   type TestCase,
 } from "../src/index.ts";
+import { validateValue } from "../src/json-schema.ts";
 
 type Verdict = [isPassed: number, score: number];
 
