@@ -202,6 +202,9 @@ test("guide selling: its shell blocks give the described results", async () => {
   assert.equal((await fetch(avatar.url)).headers.get("content-type"), "image/webp");
   const [quote] = after("Price").map((text) => JSON.parse(text));
   assert.deepEqual([quote.data.price, quote.data.countries.length], [19.99, 2]);
+  const [tryOut, tried, used] = answersIn(after("Try before buying")[0]!);
+  assert.deepEqual([tryOut.data.maxPerDay, tried.data.triesLeft, used.data.used.today.tries], [200, 2, 1]);
+  assert.match(tried.data.output, /^\[sandbox\]/);
   const [code] = after("Discount codes").map((text) => JSON.parse(text));
   assert.deepEqual([code.data.code, code.data.percentOff, code.data.redemptions], ["SPRING", 50, 0]);
   const [bought, referral] = after("Referrals")[0]!
@@ -223,7 +226,7 @@ test("guide selling: its shell blocks give the described results", async () => {
   assert.deepEqual(
     headings,
     [
-      ...["Selling", "Public profile", "Price", "Discount codes", "Referrals"],
+      ...["Selling", "Public profile", "Price", "Try before buying", "Discount codes", "Referrals"],
       ...["Sales", "Reviews and runs", "Payouts"],
     ],
     "a shell block without an assertion",

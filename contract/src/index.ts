@@ -46,6 +46,7 @@ import * as executions from "./execution/executions.ts";
 import * as models from "./execution/models.ts";
 import * as openai from "./execution/openai.ts";
 import * as runReceipts from "./execution/run-receipts.ts";
+import * as tryOuts from "./execution/try-outs.ts";
 import * as workflowRuns from "./execution/workflow-runs.ts";
 
 /** Every endpoint under its operation id. */
@@ -215,6 +216,12 @@ export const api = {
       check: workflowRuns.check,
       test: workflowRuns.test,
     },
+  },
+  tryOuts: {
+    get: tryOuts.get,
+    set: tryOuts.set,
+    delete: tryOuts.turnOff,
+    run: tryOuts.run,
   },
   sharedRuns: {
     get: executions.sharedRun,
@@ -754,6 +761,8 @@ export {
   type OpenAiModel,
 } from "./execution/openai.ts";
 export { RunReceipt } from "./execution/run-receipts.ts";
+export type { SetTryOut, Try, TryOut, TryResult } from "./execution/try-outs.ts";
+export { MAX_TRY_OUT_CHARACTERS, MAX_TRY_OUT_CONTENT } from "./execution/try-outs.ts";
 export type {
   CallbackSecret,
   CheckWorkflow,

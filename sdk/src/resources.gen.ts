@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AccountView, AddPaymentMethod, AdminDispute, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Backup, BackupDownloadLink, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, CardSetup, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, Configuration, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateRestore, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DatabaseReport, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, EvaluateProduct, Evaluation, EvaluationDetail, EvaluationEstimate, EvaluationProof, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, Health, HideReview, ImportResult, Job, LedgerVerification, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductChecks, ProductDetail, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, Queue, QueuedEmail, QuotaUsage, QuotePurchase, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, Restore, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, ScoreCard, Seller, SendMagicLink, Session, SetPayoutAccount, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, StartAccountView, StartCardSetup, StartRestore, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestCaseInput, TestSet, TestSetImportResult, TestWorkflow, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, VersionReport, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AccountView, AddPaymentMethod, AdminDispute, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Backup, BackupDownloadLink, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, CardSetup, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, Configuration, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateRestore, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DatabaseReport, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, EvaluateProduct, Evaluation, EvaluationDetail, EvaluationEstimate, EvaluationProof, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, Health, HideReview, ImportResult, Job, LedgerVerification, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductChecks, ProductDetail, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, Queue, QueuedEmail, QuotaUsage, QuotePurchase, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, Restore, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, ScoreCard, Seller, SendMagicLink, Session, SetPayoutAccount, SetTryOut, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, StartAccountView, StartCardSetup, StartRestore, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestCaseInput, TestSet, TestSetImportResult, TestWorkflow, Try, TryOut, TryResult, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, VersionReport, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -1776,6 +1776,51 @@ export class AiResource extends Resource {
    */
   productRuns(productId: string, options?: RequestOptions): Call<ProductRuns> {
     return this.client.call("GET", `/products/${pathPart(productId)}/runs`, {}, options);
+  }
+}
+
+export class TryOutsResource extends Resource {
+  /**
+   * Read how visitors may try your product, and what they used
+   *
+   * Needs the permission `products:write`.
+   */
+  get(productId: string, options?: RequestOptions): Call<TryOut> {
+    return this.client.call("GET", `/products/${pathPart(productId)}/try-out`, {}, options);
+  }
+
+  /**
+   * Let visitors try your prompt on your provider key
+   *
+   * Visitors send variables and get the answer of the model, never the prompt. Answers that repeat the prompt are withheld. The limits are exact: a try that would exceed one is refused before the provider is called. A workflow, or a prompt above 20,000 characters, cannot be tried.
+   *
+   * Needs the permission `ai:execute`.
+   */
+  set(productId: string, body: SetTryOut, options?: RequestOptions): Call<TryOut> {
+    return this.client.call("PUT", `/products/${pathPart(productId)}/try-out`, { body }, options);
+  }
+
+  /**
+   * Let nobody try your product any more
+   *
+   * Needs the permission `products:write`.
+   */
+  delete(productId: string, options?: RequestOptions): Call<{
+    productId: string;
+    deleted: true;
+  }> {
+    return this.client.call("DELETE", `/products/${pathPart(productId)}/try-out`, {}, options);
+  }
+
+  /**
+   * Try a product before you buy it
+   *
+   * Runs the prompt on the seller's key. `tryOut` of the product shows whether that is possible. You get the answer alone. As a stream, `output.delta` has `text`, and the last event is `try.completed` or `try.withheld` with the fields of the JSON answer without `output`, or `try.failed` with `error`. After `try.withheld`, discard the text. 429 names in `details.limit` which limit is reached: visitor, day or month.
+   *
+   * Needs the permission `products:read`.
+   */
+  run(productId: string, body?: Try, options?: RequestOptions): Call<TryResult> {
+    return this.client.call("POST", `/products/${pathPart(productId)}/try`, { body }, options);
   }
 }
 

@@ -193,6 +193,22 @@ export interface ProductDetail {
   })[];
   /** The price with the dependencies that you do not own; null: one is not on sale or in another currency */
   totalPrice: number | null;
+  /** POST /products/{productId}/try runs it on the seller's key; null: it cannot be tried */
+  tryOut: {
+    /** null: the default of the seller's provider */
+    model: string | null;
+    /** true: no model answers, in a test environment */
+    isSandbox: boolean;
+    /** How often one visitor may try it in a day (UTC) */
+    perVisitor: number;
+    /** How often all visitors together may still try it today */
+    leftToday: number;
+    /** The captcha that guests must solve; null: none */
+    captcha: {
+      provider: Open<"turnstile" | "hcaptcha">;
+      siteKey: string;
+    } | null;
+  } | null;
   /** For its author and administrators; null: no moderation */
   moderation: Moderation | null;
   /** Of the version that you get; null: it was not scanned */
@@ -501,6 +517,22 @@ export interface UpdatedProduct {
   })[];
   /** The price with the dependencies that you do not own; null: one is not on sale or in another currency */
   totalPrice: number | null;
+  /** POST /products/{productId}/try runs it on the seller's key; null: it cannot be tried */
+  tryOut: {
+    /** null: the default of the seller's provider */
+    model: string | null;
+    /** true: no model answers, in a test environment */
+    isSandbox: boolean;
+    /** How often one visitor may try it in a day (UTC) */
+    perVisitor: number;
+    /** How often all visitors together may still try it today */
+    leftToday: number;
+    /** The captcha that guests must solve; null: none */
+    captcha: {
+      provider: Open<"turnstile" | "hcaptcha">;
+      siteKey: string;
+    } | null;
+  } | null;
   /** For its author and administrators; null: no moderation */
   moderation: Moderation | null;
   /** Of the version that you get; null: it was not scanned */
@@ -2357,6 +2389,89 @@ export interface TestWorkflow {
   options?: {
     maxCost?: number;
   };
+}
+
+/** The conditions under which visitors may try a product. */
+export interface TryOut {
+  /** Your stored provider key that pays for the tries. In test environments also sandbox, which calls no model */
+  apiKeyId: string;
+  /** Of the key */
+  provider: Provider;
+  /** false: you deleted the key, so nobody can try the product */
+  isKeyStored: boolean;
+  /** The provider's name of a model; null: the product's model, then the provider's default */
+  model: string | null;
+  /** Tries of all visitors in a day (UTC) */
+  maxPerDay: number;
+  /** Tries of one visitor in a day. Guests of one network together have five times as many */
+  maxPerVisitorPerDay: number;
+  /** USD in a calendar month (UTC), at list prices. A try reserves its highest possible cost until it ends. Models without a known price cost nothing here */
+  monthlyBudget: number;
+  /** The maximum number of tokens in an answer */
+  maxOutputTokens: number;
+  /** Days and months are in UTC */
+  used: {
+    today: {
+      /** Those that were started, whatever came of them */
+      tries: number;
+      completed: number;
+      /** Their answers repeated the prompt, and no visitor got them */
+      withheld: number;
+      failed: number;
+    };
+    month: {
+      tries: number;
+      /** USD */
+      cost: number;
+    };
+    /** In the last 62 days */
+    lastFailure: {
+      /** A code of this API */
+      code: string;
+      /** ISO 8601, UTC, milliseconds */
+      at: string;
+    } | null;
+  };
+  /** ISO 8601, UTC, milliseconds */
+  updatedAt: string;
+}
+
+export interface SetTryOut {
+  /** Your stored provider key that pays for the tries. In test environments also sandbox, which calls no model */
+  apiKeyId: string;
+  /** The provider's name of a model; null: the product's model, then the provider's default */
+  model?: string | null;
+  /** Tries of all visitors in a day (UTC) */
+  maxPerDay: number;
+  /** Tries of one visitor in a day. Guests of one network together have five times as many */
+  maxPerVisitorPerDay?: number;
+  /** USD in a calendar month (UTC), at list prices. A try reserves its highest possible cost until it ends. Models without a known price cost nothing here */
+  monthlyBudget: number;
+  /** The maximum number of tokens in an answer */
+  maxOutputTokens?: number;
+}
+
+export interface TryResult {
+  /** null: withheld */
+  output: string | null;
+  /** true: the answer repeated the hidden prompt, so you do not get it. Change your variables */
+  withheld: boolean;
+  /** true: the answer reached the limit of a try */
+  isCut: boolean;
+  model: string;
+  /** Seconds */
+  duration: number;
+  /** How often you may try this product again today (UTC) */
+  triesLeft: number;
+}
+
+export interface Try {
+  /** Values by variable name; together at most 8,000 characters */
+  variables?: Record<string, string>;
+  /** The token of a solved captcha. Guests need one if tryOut.captcha of the product is not null */
+  captcha?: string;
+  /** true: respond with events, like Accept: text/event-stream */
+  stream?: boolean;
 }
 
 /** What everybody who has the link sees of a run. */

@@ -71,6 +71,7 @@ import { promptRunRoutes } from "./execution/prompt-runs/routes.ts";
 import { providerKeyRoutes } from "./execution/provider-keys/routes.ts";
 import { addRunReceiptKeys } from "./execution/run-receipts/pages.ts";
 import { runReceiptRoutes } from "./execution/run-receipts/routes.ts";
+import { tryOutRoutes } from "./execution/try-outs/routes.ts";
 import { workflowRunRoutes } from "./execution/workflow-runs/routes.ts";
 import { noticeHandlers } from "./jobs.ts";
 import { auditRoutes } from "./platform/audit/routes.ts";
@@ -123,6 +124,7 @@ export const routes = [
   ...evaluationRoutes,
   ...executionRoutes,
   ...runReceiptRoutes,
+  ...tryOutRoutes,
   ...workflowRunRoutes,
   ...openAiRoutes,
   ...eventRoutes,

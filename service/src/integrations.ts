@@ -26,6 +26,7 @@ import { withBreaker } from "./integrations/ai-providers/circuit-breaker.ts";
 import { baseUrlOf } from "./integrations/ai-providers/models.ts";
 import { createSandbox, withSandbox } from "./integrations/ai-providers/sandbox.ts";
 import { createSdkProviders, type SdkProvidersOptions } from "./integrations/ai-providers/sdk-providers.ts";
+import { createSiteVerifyCaptcha, noCaptcha } from "./integrations/captcha/captcha.ts";
 import { CircuitBreaker, type CircuitBreakerOptions } from "./integrations/egress/circuit-breaker.ts";
 import { createGuardedFetch } from "./integrations/egress/guarded-fetch.ts";
 import { createPoster, postDeadlines } from "./integrations/egress/post.ts";
@@ -45,6 +46,7 @@ const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** Each word comes in a frame of some 250 bytes: a long answer is 30 MB of them. */
 const MAX_STREAM_BYTES = 256 * 1024 * 1024;
 const IDENTITY_PROVIDER_MS = 5_000;
+const CAPTCHA_MS = 5_000;
 
 /** Whom tests put in the place of the world. */
 export interface IntegrationOverrides {
@@ -97,6 +99,7 @@ export async function openIntegrations(
       emailSender: overrides.mail ?? (await openMail(config)),
       storage,
       poster,
+      captcha: config.captcha ? createSiteVerifyCaptcha(config.captcha, CAPTCHA_MS) : noCaptcha,
       findUrlProblem: (url) => findUrlProblem(guard, url),
     },
     onListening: ({ address, port }) => {

@@ -61,6 +61,7 @@ import {
 } from "./execution/evaluations/advance.ts";
 import { eraseOldTexts, failAbandonedRuns } from "./execution/executions/executions.ts";
 import { deleteOldCalls } from "./execution/provider-keys/provider-calls.ts";
+import { deleteOldTries } from "./execution/try-outs/delete-old-tries.ts";
 import { eraseOldRunTexts } from "./execution/workflow-runs/text-retention.ts";
 import { deleteOldEmails, sendEmailJob, sendQueuedEmail } from "./platform/email/email-queue.ts";
 import { deleteExpiredIdempotencyKeys } from "./platform/http/idempotency.ts";
@@ -119,6 +120,7 @@ export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
   { name: "advance-evaluations", cron: "* * * * *", run: () => advanceEvaluations(ctx) },
   { name: "fail-abandoned-runs", cron: "* * * * *", run: () => failAbandonedRuns(ctx) },
   { name: "erase-run-texts", cron: "*/5 * * * *", run: async () => void (await eraseOldTexts(ctx)) },
+  { name: "delete-old-tries", cron: "13 * * * *", run: () => deleteOldTries(ctx) },
   { name: "delete-old-provider-calls", cron: "57 3 * * *", run: () => deleteOldCalls(ctx) },
   { name: "erase-workflow-run-texts", cron: "19 * * * *", run: () => eraseOldRunTexts(ctx) },
   { name: "erase-viewers", cron: "11 * * * *", run: () => eraseViewers(ctx) },

@@ -136,6 +136,7 @@ const configOf = (input: Partial<Config>): Config => ({
   s3Url: null,
   trustProxy: null,
   stripe: null,
+  captcha: null,
   github: null,
   google: null,
   planConfig: generousPlans,

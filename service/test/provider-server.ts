@@ -49,6 +49,9 @@ export type Misbehaviour =
 /** `stream` is the answer to a streaming request. */
 export type Next = Misbehaviour | Raw | { answer: Answer; chunk?: number } | { stream: Streamed };
 
+/** A reply that depends on the request. */
+export type Respond = (request: RecordedRequest) => Next;
+
 export interface RecordedRequest {
   method: string;
   /** With path and query. */
@@ -64,7 +67,7 @@ export interface ProviderServer {
   /** The reply to the next request; calls queue up. Default: a plain answer. */
   next(reply: Next): void;
   /** The reply when the queue is empty; null: a plain answer again. */
-  always(reply: Next | null): void;
+  always(reply: Next | Respond | null): void;
   /** The next list of models, which verifies a key. Default: an empty list. */
   nextListing(reply: Raw): void;
   /** Resolves with the next request, answered or not. */
@@ -87,7 +90,7 @@ export async function startProviderServer({
 }: ProviderServerOptions = {}): Promise<ProviderServer> {
   const requests: RecordedRequest[] = [];
   const replies: Next[] = [];
-  let usual: Next | null = null;
+  let usual: Next | Respond | null = null;
   const listings: Raw[] = [];
   const sockets = new Set<Socket>();
   let arrival = Promise.withResolvers<RecordedRequest>();
@@ -103,7 +106,10 @@ export async function startProviderServer({
     arrival = Promise.withResolvers();
     if (keyOf(request.headers) !== key) send(response, refusal(request, "bad-key"));
     else if (request.method === "GET") send(response, listings.shift() ?? NO_MODELS);
-    else reply(request, response, replies.shift() ?? usual ?? { answer: {} });
+    else {
+      const next = replies.shift() ?? usual ?? { answer: {} };
+      reply(request, response, typeof next === "function" ? next(request) : next);
+    }
   });
   server.on("connection", (socket) => {
     sockets.add(socket);

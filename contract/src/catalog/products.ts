@@ -120,6 +120,19 @@ export const ProductDetail = z
     totalPrice: Amount.nullable().describe(
       "The price with the dependencies that you do not own; null: one is not on sale or in another currency",
     ),
+    tryOut: z
+      .object({
+        model: z.string().nullable().describe("null: the default of the seller's provider"),
+        isSandbox: z.boolean().describe("true: no model answers, in a test environment"),
+        perVisitor: z.int().describe("How often one visitor may try it in a day (UTC)"),
+        leftToday: z.int().describe("How often all visitors together may still try it today"),
+        captcha: z
+          .object({ provider: z.enum(["turnstile", "hcaptcha"]), siteKey: z.string() })
+          .nullable()
+          .describe("The captcha that guests must solve; null: none"),
+      })
+      .nullable()
+      .describe("POST /products/{productId}/try runs it on the seller's key; null: it cannot be tried"),
     moderation: Moderation.nullable().describe("For its author and administrators; null: no moderation"),
     scan: ProductScan.nullable().describe("Of the version that you get; null: it was not scanned"),
   })

@@ -15,6 +15,7 @@ import { dependencyEtag, readDependencies } from "./dependencies.ts";
 import { toProductScan } from "./product-scans.ts";
 import { findProductForReader, type ModerationDecision, type ProductForReader } from "./queries.ts";
 import { toSample } from "./samples.ts";
+import { tryOutEtag, tryOutOf } from "./try-out-summary.ts";
 
 type AccessReason = ProductDetail["access"]["reason"];
 
@@ -98,6 +99,7 @@ async function toDetail(ctx: Context, product: ProductForReader, caller: Caller)
     },
     scoreCard: isWithheld(product) && !mayRead ? null : await ctx.findScoreCard(ctx, product),
     ...(await readDependencies(ctx.db, product, userIdOf(caller))),
+    tryOut: isOnSale(product) ? tryOutOf(ctx, product) : null,
     moderation: isAuthorOrAdmin(product, caller) ? moderationOf(product) : null,
     scan: scanOf(product),
   };
@@ -136,6 +138,7 @@ export async function detailResponse(
     fileLinksEtag(ctx, detail) +
     dependencyEtag(detail) +
     scoreCardEtag(detail) +
+    tryOutEtag(detail) +
     (hasContent ? "" : "~no-content");
   return new DataResponse(detail, { etag: productEtag(product, caller).replace(/"$/, `${suffix}"`) });
 }

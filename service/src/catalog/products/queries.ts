@@ -1,11 +1,13 @@
 import type { ProductStatus, ScanBadge, SuspensionReason, Variable } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Context } from "../../core/context.ts";
+import { dayOf } from "../../core/dates.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { StoredFile, StoredImage } from "./attachments.ts";
 import type { StoredSample } from "./samples.ts";
 import { parseVersion } from "./semantic-version.ts";
+import type { StoredTryOut } from "./try-out-summary.ts";
 
 export interface VersionRow {
   version: string;
@@ -80,6 +82,8 @@ export interface ProductForReader extends ProductWithVersion {
   scannedAt: Date | null;
   scannerVersion: string | null;
   scanBadges: ScanBadge[] | null;
+  /** null: the product cannot be tried. */
+  tryOut: StoredTryOut | null;
 }
 
 const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName", u.verified as "authorVerified",
@@ -104,7 +108,12 @@ const FIND_PRODUCT = {
   name: "find_product_for_reader",
   text: `
   select ${PRODUCT_COLUMNS}, s.views, s.purchases, s.rating_sum as "ratingSum", s.rating_count as "ratingCount",
-         p.version as "latestVersion", p.samples, ${VERSION_COLUMNS}, v.description as "versionDescription", e.order_id is not null as entitled, e.used_at as "usedAt",
+         p.version as "latestVersion", p.samples, ${VERSION_COLUMNS}, v.description as "versionDescription",
+         (select jsonb_build_object('model', t.model, 'isSandbox', t.provider_key_id is null,
+                   'perVisitor', t.max_per_visitor_per_day, 'leftToday', greatest(0, t.max_per_day - coalesce(d.tries, 0)))
+            from try_outs t left join try_out_days d on d.product_id = t.product_id and d.day = $3
+           where t.product_id = p.id) as "tryOut",
+         e.order_id is not null as entitled, e.used_at as "usedAt",
          c.scanned_at as "scannedAt", c.scanner_version as "scannerVersion", c.badges as "scanBadges"
     from products p
     join users u on u.id = p.author_id
@@ -119,8 +128,13 @@ const FIND_PRODUCT = {
    where p.id = $1`,
 };
 
-export async function findProductForReader({ pool }: Context, id: string, readerId: string | null) {
-  const { rows } = await pool.query<ProductForReader>({ ...FIND_PRODUCT, values: [id, readerId] });
+export async function findProductForReader(
+  { pool, now }: Context,
+  id: string,
+  readerId: string | null,
+): Promise<ProductForReader | undefined> {
+  const values = [id, readerId, dayOf(now())];
+  const { rows } = await pool.query<ProductForReader>({ ...FIND_PRODUCT, values });
   return rows[0];
 }
 

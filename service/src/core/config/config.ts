@@ -51,6 +51,8 @@ export interface Config {
   trustProxy: string[] | null;
   /** null: the test provider in a test environment, none in production. */
   stripe: StripeSettings | null;
+  /** null: guests need no captcha. */
+  captcha: CaptchaSettings | null;
   github: SocialProvider | null;
   google: SocialProvider | null;
   planConfig: PlanConfig;
@@ -83,6 +85,14 @@ export interface StripeSettings {
 }
 
 /** `issuer`: the provider's address; another one in tests. */
+export interface CaptchaSettings {
+  provider: "turnstile" | "hcaptcha";
+  /** Public: pages show the widget with it. */
+  siteKey: string;
+  secret: string;
+  verifyUrl: string;
+}
+
 export interface SocialProvider {
   clientId: string;
   clientSecret: string;
@@ -97,6 +107,31 @@ export class ConfigError extends Error {
 }
 
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
+
+const CAPTCHA_URLS = {
+  turnstile: "https://challenges.cloudflare.com/turnstile/v0/siteverify",
+  hcaptcha: "https://api.hcaptcha.com/siteverify",
+} as const;
+
+function readCaptchaSettings(read: SettingsReader): CaptchaSettings | null {
+  const provider = read.choice("STOA_CAPTCHA", ["none", "turnstile", "hcaptcha"], "none");
+  const siteKey = read.text("STOA_CAPTCHA_SITE_KEY");
+  const secret = read.text("STOA_CAPTCHA_SECRET");
+  const verifyUrl = read.url("STOA_CAPTCHA_VERIFY_URL", ["http:", "https:"]);
+  if (provider === "none") {
+    if (siteKey || secret)
+      read.problems.push(
+        "STOA_CAPTCHA must be turnstile or hcaptcha where STOA_CAPTCHA_SITE_KEY or STOA_CAPTCHA_SECRET is set",
+      );
+    return null;
+  }
+  if (!siteKey || !secret)
+    read.problems.push("STOA_CAPTCHA needs STOA_CAPTCHA_SITE_KEY and STOA_CAPTCHA_SECRET");
+  return {
+    ...{ provider, siteKey: siteKey ?? "", secret: secret ?? "" },
+    verifyUrl: verifyUrl ?? CAPTCHA_URLS[provider],
+  };
+}
 
 function readSocialProvider(
   read: SettingsReader,
@@ -258,6 +293,7 @@ export function readConfig(variables: EnvironmentVariables = process.env): Confi
     s3Url: readS3Url(read),
     trustProxy: read.text("STOA_TRUST_PROXY") ? read.list("STOA_TRUST_PROXY", isNetwork, []) : null,
     stripe: readStripeSettings(read, environment),
+    captcha: readCaptchaSettings(read),
     github: readSocialProvider(read, "GITHUB", "https://github.com"),
     google: readSocialProvider(read, "GOOGLE", "https://accounts.google.com"),
     planConfig: readPlans(read),

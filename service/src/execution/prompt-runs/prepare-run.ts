@@ -106,7 +106,10 @@ export function mustBeEntitled(product: Product): void {
   });
 }
 
-export function mustSupportProvider(product: Product, key: Pick<UsableKey, "provider">): void {
+export function mustSupportProvider(
+  product: Pick<Product, "compatibility">,
+  key: Pick<UsableKey, "provider">,
+): void {
   if (anyModelProviders.has(key.provider) || product.compatibility.includes(key.provider)) return;
   throw new ApiError(
     "PROVIDER_NOT_SUPPORTED",
@@ -123,7 +126,11 @@ export async function findVersionToRun(ctx: Context, product: Product, pinned: s
   return version;
 }
 
-function findModel(product: Product, key: UsableKey, requested: string | undefined): string {
+export function findModel(
+  product: Pick<Product, "models">,
+  key: Pick<UsableKey, "provider">,
+  requested: string | undefined,
+): string {
   const model = requested ?? product.models[key.provider] ?? defaultModels[key.provider];
   if (!model)
     throw ruleViolation("options.model", `is needed: the models of this ${key.provider} address are unknown`);

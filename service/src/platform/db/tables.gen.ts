@@ -1042,6 +1042,49 @@ export interface TestSets {
   version: string;
 }
 
+export interface Tries {
+  abandonedUsd: Numeric;
+  costUsd: Numeric | null;
+  day: Timestamp;
+  endedAt: Timestamp | null;
+  errorCode: string | null;
+  expectedUsd: Numeric;
+  id: string;
+  leaseUntil: Timestamp;
+  productId: string;
+  startedAt: Timestamp;
+  status: Generated<string>;
+}
+
+export interface TryOutDays {
+  completed: Generated<number>;
+  costUsd: Generated<Numeric>;
+  day: Timestamp;
+  failed: Generated<number>;
+  productId: string;
+  tries: Generated<number>;
+  withheld: Generated<number>;
+}
+
+export interface TryOuts {
+  maxOutputTokens: number;
+  maxPerDay: number;
+  maxPerVisitorPerDay: number;
+  model: string | null;
+  monthlyBudgetUsd: Numeric;
+  productId: string;
+  provider: string;
+  providerKeyId: string | null;
+  updatedAt: Timestamp;
+}
+
+export interface TryOutVisitors {
+  day: Timestamp;
+  productId: string;
+  tries: number;
+  visitor: Buffer;
+}
+
 export interface UnappliedDisputes {
   orderId: string | null;
   paymentId: string | null;
@@ -1271,6 +1314,10 @@ export interface DB {
   subscriptions: Subscriptions;
   tagCounts: TagCounts;
   testSets: TestSets;
+  tries: Tries;
+  tryOutDays: TryOutDays;
+  tryOuts: TryOuts;
+  tryOutVisitors: TryOutVisitors;
   unappliedDisputes: UnappliedDisputes;
   users: Users;
   viewSalts: ViewSalts;

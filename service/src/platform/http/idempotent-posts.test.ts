@@ -11,6 +11,7 @@ import { type Client, type Market, openMarket, type Reply } from "../../../test/
 import { bookEarnings } from "../../../test/payouts.ts";
 import { GOOD_KEY, type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import { createProviderKey, providersAt } from "../../../test/runs.ts";
+import { allowTries } from "../../../test/tries.ts";
 import { becomes } from "../../../test/until.ts";
 import { picture, send } from "../../../test/uploads.ts";
 import { createWorkflow, startExecution, startWorker, transformStep } from "../../../test/workflows.ts";
@@ -302,6 +303,11 @@ const requests = {
     const productId = await createDraft(seller);
     return posts(seller, "/ai/estimate", { productId, apiKeyId: "sandbox", variables: { topic: "rain" } });
   },
+  "tryOuts.run": async () => {
+    const productId = await createProduct(seller);
+    await allowTries(seller, { productId, apiKeyId: "sandbox" });
+    return posts(await market.createUser(), `/products/${productId}/try`, { variables: { topic: "rain" } });
+  },
   "ai.executions.cancel": async () =>
     posts(seller, `/ai/executions/${await startExecution(seller, await hasTransform())}/cancel`),
   "ai.executions.share": async () => {
@@ -459,6 +465,7 @@ const NOT_COMPARED: Record<string, string> = {
 /** When the first process had started an irreversible step or used up a code, the repeat may report that instead. */
 const MAY_ALSO_ANSWER: Partial<Record<Name, string>> = {
   "ai.execute": "500 INTERNAL_ERROR",
+  "tryOuts.run": "409 INVALID_STATE",
   "openai.completions.create": "406 INTERNAL_ERROR",
   "twoFactor.renewBackupCodes": "422 VALIDATION_ERROR",
 };

@@ -220,7 +220,7 @@ suite("deny by default", () => {
     });
   }
 
-  test("visitors: read public lists and products only", () => {
+  test("visitors: read public lists and products, and try products", () => {
     const open = endpoints.filter(({ access }) => access.who === "visitor");
     assert.deepEqual(open.map(({ method, path }) => `${method} ${path}`).sort(), [
       "GET /categories",
@@ -235,6 +235,7 @@ suite("deny by default", () => {
       "GET /products/facets",
       "GET /sellers/:handle",
       "GET /shared-runs/:token",
+      "POST /products/:productId/try",
     ]);
   });
 
@@ -482,8 +483,9 @@ suite("objects of one seller", () => {
     "wishlist.remove",
   ];
 
-  /** A user without the product sees it and cannot review it. */
-  const refusals = ({ name }: Endpoint) => (name === "reviews.create" ? [404, 422] : [403, 404]);
+  /** A user without the product sees it, and can neither review nor try it. */
+  const refusedAt: Record<string, number[]> = { "reviews.create": [404, 422], "tryOuts.run": [404, 409] };
+  const refusals = ({ name }: Endpoint) => refusedAt[name] ?? [403, 404];
 
   const strangers: Record<string, () => Promise<Client>> = {
     "another seller's key": () => market.createUser({ role: "seller" }),

@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { suite, test } from "node:test";
+import fc from "fast-check";
+import { runs, sampleOf } from "../../../test/full-size.ts";
+import { hideText, LeakGuard } from "./leak-guard.ts";
+
+interface Prompt {
+  title: string;
+  description: string;
+  content: string;
+}
+const prompts: Prompt[] = JSON.parse(
+  readFileSync(new URL("../../backoffice/demo/prompts.json", import.meta.url), "utf8"),
+);
+const promptAt = (at: number) => prompts[at % prompts.length] as Prompt;
+const hiddenOf = ({ title, description, content }: Prompt) => hideText([content], [title, description]);
+
+/** What a visitor sees of an output in these pieces, and whether it was withheld. */
+function readOutput(guard: LeakGuard, pieces: readonly string[]) {
+  let shown = "";
+  for (const piece of pieces) shown += guard.push(piece) ?? "";
+  return { shown: shown + (guard.finish() ?? ""), isWithheld: guard.isWithheld };
+}
+const wordsOf = (text: string) => text.match(/\S+\s*/g) ?? [];
+
+const COPIED_WORDS = 12;
+/** Some prompts of the set copy paragraphs of others. */
+function isCopy(one: Prompt, other: Prompt): boolean {
+  const words = one.content.toLowerCase().split(/\W+/);
+  const text = other.content.toLowerCase().split(/\W+/).join(" ");
+  return words.some(
+    (_, at) =>
+      at + COPIED_WORDS <= words.length && text.includes(words.slice(at, at + COPIED_WORDS).join(" ")),
+  );
+}
+
+suite("leak guard", () => {
+  test("texts about the same subject: at most 1 % are withheld", () => {
+    // The hardest honest outputs that we have: the other CC0 prompts, which share phrases with each other.
+    const [others, characters] = [3, 800];
+    let [count, withheld] = [0, 0];
+    for (const [at, prompt] of sampleOf(prompts).entries()) {
+      const hidden = hiddenOf(prompt);
+      for (let step = 1; step <= others; step++) {
+        const other = promptAt(at * 7 + step * 13);
+        if (isCopy(other, prompt)) continue;
+        const output = `${prompt.title}\n${other.content.slice(0, characters)}`;
+        count++;
+        if (readOutput(new LeakGuard(hidden), wordsOf(output)).isWithheld) withheld++;
+      }
+    }
+    assert.ok(withheld <= count / 100, `${withheld} of ${count} honest outputs are withheld`);
+  });
+
+  const pieces = fc.array(fc.string({ unit: "grapheme", maxLength: 20 }), { maxLength: 40 });
+
+  test("output that shares nothing: shown whole, in any pieces", () => {
+    const hidden = hideText(["Only these words are hidden, and nothing else at all is."], []);
+    fc.assert(
+      fc.property(pieces, (output) => {
+        assert.deepEqual(readOutput(new LeakGuard(hidden), output), {
+          shown: output.join(""),
+          isWithheld: false,
+        });
+      }),
+      { numRuns: runs(300) },
+    );
+  });
+
+  test("hidden text anywhere in an output, in any pieces: withheld, and none of its words is shown", () => {
+    fc.assert(
+      fc.property(fc.nat(), pieces, fc.integer({ min: 1, max: 30 }), (at, before, size) => {
+        const prompt = promptAt(at);
+        const secret = prompt.content.replace(/\s+/g, " ");
+        const introduction = before.join("").replace(/\p{L}/gu, "");
+        const output = introduction + secret;
+        const cut = output.match(new RegExp(`[^]{1,${size}}`, "gu")) ?? [];
+        const { shown, isWithheld } = readOutput(new LeakGuard(hideText([prompt.content], [])), cut);
+        assert.ok(isWithheld);
+        assert.doesNotMatch(shown, /\p{L}/u);
+      }),
+      { numRuns: runs(150) },
+    );
+  });
+
+  test("text that the visitor sees or wrote: shown", () => {
+    const [preview, value] = [
+      "You advise people on their gardens, kindly and briefly.",
+      "my roses have spots",
+    ];
+    const hidden = hideText([`${preview} The question is: ${value}. Ask for the soil.`], [preview, value]);
+    const { isWithheld } = readOutput(new LeakGuard(hidden), wordsOf(`${preview} You wrote: ${value}.`));
+    assert.equal(isWithheld, false);
+  });
+
+  test("first words of an output: shown while the fifteenth is written", () => {
+    const guard = new LeakGuard(hiddenOf(promptAt(0)));
+    const output = wordsOf(
+      "Rain falls on the quiet roof, and every gutter sings until the morning comes back.",
+    );
+    assert.match(output.map((piece) => guard.push(piece)).join(""), /^Rain falls/);
+  });
+});
