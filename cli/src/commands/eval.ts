@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import {
+  type CaseRuns,
   gradeOutput,
   importTestSet,
   passRate,
@@ -174,10 +175,7 @@ function report({ output }: Cli, { title, repeat, isPassed, reasons }: Run): voi
 function summarize({ output }: Cli, runs: Run[], minPassRate: number, spentUsd: number): void {
   const counted = runs.filter(({ isPassed }) => isPassed !== null);
   const passed = counted.filter(({ isPassed }) => isPassed).length;
-  const byCase = [...Map.groupBy(counted, ({ title }) => title).values()];
-  const rate = passRate(
-    byCase.map((each) => ({ passed: each.filter(({ isPassed }) => isPassed).length, runs: each.length })),
-  );
+  const rate = passRate(countByCase(counted));
   if (output.isJson) output.json({ passed, runs: counted.length, rate, costUsd: spentUsd, results: runs });
   else if (rate)
     output.report(
@@ -186,6 +184,16 @@ function summarize({ output }: Cli, runs: Run[], minPassRate: number, spentUsd: 
   if (counted.length === 0)
     throw new UsageError("No test has an assertion that can be decided without a model");
   if (passed / counted.length < minPassRate) process.exitCode = exitCodes.unequal;
+}
+
+/** Node 20 has no Map.groupBy. */
+function countByCase(runs: Run[]): CaseRuns[] {
+  const cases = new Map<string, CaseRuns>();
+  for (const { title, isPassed } of runs) {
+    const one = cases.get(title) ?? { passed: 0, runs: 0 };
+    cases.set(title, { passed: one.passed + (isPassed ? 1 : 0), runs: one.runs + 1 });
+  }
+  return [...cases.values()];
 }
 
 const percent = (value: number): string => `${Math.round(value * 100)} %`;
