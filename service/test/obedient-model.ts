@@ -190,5 +190,9 @@ export function obey(encoding: string, prompt: string): { text: string; begin: n
 }
 
 /** How many words of the prompt are in the first `shown` characters of the answer. */
-export const countLeakedWords = ({ text, begin, words }: ReturnType<typeof obey>, shown: number): number =>
-  Math.max(0, Math.min(words, Math.ceil(((shown - begin) / (text.length - begin)) * words)));
+export function countLeakedWords({ text, begin, words }: ReturnType<typeof obey>, shown: number): number {
+  // Some forms have no letters for a prompt in another script.
+  if (text.length === begin) return 0;
+  const share = (shown - begin) / (text.length - begin);
+  return Math.max(0, Math.min(words, Math.ceil(share * words)));
+}
