@@ -401,7 +401,7 @@ test("run with limits: as many statements as a run without", async () => {
     const apiKeyId = await createProviderKey(owner, limits);
     await run(owner, { productId, apiKeyId, options });
     const statements = await statementsOf(() => run(owner, { productId, apiKeyId, options }));
-    return statements.filter((text) => /provider_|executions/.test(text));
+    return statements.filter((text) => /provider_keys|provider_call|executions/.test(text));
   };
   const unlimited = await statementsWith({});
   assert.equal(unlimited.length, 3, "read the key, begin the run, end the run");
