@@ -25,7 +25,7 @@ const prompts: { content: string; title: string; description: string }[] = readJ
   "../../backoffice/demo/prompts.json",
 );
 /** Each is attacked in all ways. */
-const PROMPTS = runs(6);
+const PROMPTS = runs(3);
 const wordsIn = (text: string) => text.split(/\s+/).filter(Boolean).length;
 
 const promptIn = ({ body }: RecordedRequest): string =>
