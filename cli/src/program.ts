@@ -38,6 +38,10 @@ const groups: Record<string, Record<string, CommandEntry>> = {
     reviews: { summary: "Read and write reviews", load: () => import("./commands/reviews.ts") },
     run: { summary: "Run a prompt", load: () => import("./commands/run.ts") },
     eval: { summary: "Test a prompt with a file of test cases", load: () => import("./commands/eval.ts") },
+    "verify-evaluation": {
+      summary: "Compute the score card of an evaluation from its signed proof",
+      load: () => import("./commands/verify-evaluation.ts"),
+    },
     workflows: {
       summary: "Run workflows, approve their steps and follow them",
       load: () => import("./commands/workflows.ts"),

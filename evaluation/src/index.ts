@@ -19,6 +19,13 @@ export {
 export type { Problem } from "./problems.ts";
 export { TestSetExportError } from "./problems.ts";
 export {
+  type EvaluatedColumn,
+  type EvaluatedRun,
+  type ModelScore,
+  type ShownRate,
+  scoreModels,
+} from "./score-models.ts";
+export {
   type CaseRuns,
   isWorseBeyondInterval,
   median,
@@ -37,3 +44,10 @@ export {
   MAX_TITLE,
   MAX_VALUE_BYTES,
 } from "./validate.ts";
+export {
+  type EvaluationProofFile,
+  type EvaluationVerification,
+  type PublicKey,
+  type SignedEvaluation,
+  verifyEvaluation,
+} from "./verify-evaluation.ts";

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { startEvaluation, storeTestSet, untilEvaluated } from "@stoa/service/test/evaluations.ts";
+import { createProduct } from "@stoa/service/test/factories.ts";
+import { type Market, openMarket } from "@stoa/service/test/market.ts";
+import { startWorker } from "@stoa/service/test/workflows.ts";
+import { type CommandLine, openCommandLine } from "./stoa.ts";
+
+let market: Market;
+let stoa: CommandLine;
+let worker: ReturnType<typeof startWorker>;
+// biome-ignore lint/suspicious/noExplicitAny: a test changes it in every place
+let proof: any;
+let keys: string;
+before(async () => {
+  market = await openMarket({ now: () => new Date() });
+  worker = startWorker(market);
+  const seller = await market.createUser();
+  stoa = await openCommandLine({ origin: market.origin, key: seller.key });
+  const productId = await createProduct(seller);
+  await storeTestSet(seller, productId);
+  const id = await startEvaluation(seller, productId);
+  await untilEvaluated(market, seller, id);
+  proof = (await seller.get(`/v1/evaluations/${id}/proof`)).body.data;
+  keys = join(stoa.folder, "keys.json");
+  await writeFile(keys, (await market.as(null).get("/.well-known/stoa-receipts.json")).text);
+});
+after(async () => {
+  await worker.stop();
+  await stoa.remove();
+  await market.close();
+});
+
+async function verify(content: unknown, ...more: string[]) {
+  const file = join(stoa.folder, "proof.json");
+  await writeFile(file, JSON.stringify(content));
+  return stoa.run(["verify-evaluation", file, ...more]);
+}
+
+test("a proof: valid with the keys of the service, and offline with a file of keys", async () => {
+  const online = await verify({ success: true, data: proof });
+  assert.equal(online.code, 0, online.stdout + online.stderr);
+  assert.match(
+    online.stdout,
+    /^Signed by http:\S+: prod_\w+ version 1\.0\.0\nsandbox-echo \(practice provider\): 4 of 6 runs passed, 67 %/,
+  );
+  assert.match(online.stderr, /8 verdicts were computed again from their texts; 4 are of hidden tests/);
+  const offline = await verify(proof, "--keys", keys, "--json");
+  assert.equal(offline.code, 0, offline.stderr);
+  assert.deepEqual(JSON.parse(offline.stdout).problems, []);
+});
+
+for (const [what, change, problem] of [
+  [
+    "another output",
+    (p: typeof proof) => (p.outputs[0].output += "!"),
+    /output of run 1 of case \d on model \d is not/,
+  ],
+  ["an output left out", (p: typeof proof) => p.outputs.pop(), /output of run .* is not/],
+  [
+    "another assertion",
+    (p: typeof proof) => (p.cases[0].case.assert[0].value = "x"),
+    /Case 1 is not the one/,
+  ],
+  ["a case left out", (p: typeof proof) => p.cases.shift(), /visible cases 1 are missing/],
+  ["a receipt left out", (p: typeof proof) => (p.receipts[0] = null), /Receipt 1 is missing/],
+  ["another receipt", (p: typeof proof) => p.receipts.reverse(), /Receipt 1 is another one/],
+  [
+    "another payload",
+    (p: typeof proof) => {
+      const [header, payload, signature] = p.statement.split(".");
+      const text = Buffer.from(payload, "base64url").toString().replace('"passed":4', '"passed":6');
+      p.statement = `${header}.${Buffer.from(text).toString("base64url")}.${signature}`;
+    },
+    /not signed by a key of the marketplace/,
+  ],
+] as const) {
+  test(`${what}: refused`, async () => {
+    const changed = structuredClone(proof);
+    change(changed);
+    const { code, stdout } = await verify(changed, "--keys", keys);
+    assert.equal(code, 2);
+    assert.match(stdout, problem);
+  });
+}
+
+test("keys of somebody else, and files that are no proof: refused with what to do", async () => {
+  const foreign = join(stoa.folder, "foreign.json");
+  await writeFile(foreign, JSON.stringify({ keys: [] }));
+  const { code, stdout } = await verify(proof, "--keys", foreign);
+  assert.deepEqual([code, /not signed by a key/.test(stdout)], [2, true]);
+  for (const content of [null, [], { statement: 1 }, { data: { statement: "a.b.c" } }]) {
+    const refused = await verify(content, "--keys", keys);
+    assert.deepEqual([refused.code, /is no proof/.test(refused.stderr)], [1, true], refused.stderr);
+  }
+  const hostile = await verify({ statement: "%.%.%", receipts: [], cases: [], outputs: [] }, "--keys", keys);
+  assert.deepEqual([hostile.code, /is no proof/.test(hostile.stdout)], [2, true]);
+});

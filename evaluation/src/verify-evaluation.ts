@@ -1,0 +1,290 @@
+import { canonicalJson } from "./canonical-json.ts";
+import { gradeOutput } from "./grade.ts";
+import { type JsonSchema, validateValue } from "./json-schema.ts";
+import { type EvaluatedColumn, type EvaluatedRun, type ModelScore, scoreModels } from "./score-models.ts";
+import type { TestCase } from "./test-case.ts";
+import { checkTestCases } from "./validate.ts";
+
+/** A key of a JSON Web Key Set (RFC 7517). */
+export interface PublicKey {
+  kid?: string;
+  kty?: string;
+  crv?: string;
+  x?: string;
+}
+
+/** The file that `GET /evaluations/{evaluationId}/proof` returns. */
+export interface EvaluationProofFile {
+  statement: string;
+  receipts: (string | null)[];
+  cases: { index: number; salt: string; case: Record<string, unknown> }[];
+  outputs: { column: number; case: number; repeat: number; salt: string; output: unknown }[];
+}
+
+interface SignedRun extends EvaluatedRun {
+  repeat: number;
+  step: { id: string; item: number };
+  status: "completed" | "failed";
+  score: number | null;
+  verdicts: { type: string; isPassed: boolean; score: number }[];
+  outputHash: string | null;
+}
+
+/** The signed content. */
+export interface SignedEvaluation {
+  iss: string;
+  evaluation: { id: string; repeats: number; createdAt: string; completedAt: string; prices: string };
+  product: { id: string; version: string; contentSha256: string };
+  testSet: { sha256: string; cases: { isHidden: boolean; hash: string }[] };
+  columns: (EvaluatedColumn & { executionId: string | null; receiptSha256: string | null })[];
+  results: SignedRun[];
+  models: ModelScore[];
+}
+
+export interface EvaluationVerification {
+  /** What does not fit, in sentences; none: every number follows from the signed results. */
+  problems: string[];
+  /** Null: the signature is not valid. */
+  evaluation: SignedEvaluation | null;
+  /** Runs whose verdict was computed again from their published text. */
+  regraded: number;
+  /** Runs of hidden cases: their verdicts are the marketplace's word. */
+  hidden: number;
+}
+
+interface Receipt {
+  execution: { id: string };
+  product: { id: string; version: string; contentSha256: string | null };
+  steps:
+    | { id: string; item: number | null; estimatedCost: number | null; durationMs: number | null }[]
+    | null;
+}
+
+const MAX_PROBLEMS = 100;
+/** The runs of a column belong to a generated workflow, which is no version of the product. Its steps pin the version. */
+const GENERATED = "-draft";
+
+/**
+ * Verifies a proof with nothing but the public keys of its marketplace: the signatures (JWS, RFC 7515, with Ed25519, RFC 8037), the receipts
+ * of the runs, the hashes of published texts, the verdicts of visible cases, and every number of the score card. Never throws for bad content.
+ */
+export async function verifyEvaluation(
+  proof: EvaluationProofFile,
+  keys: readonly PublicKey[],
+): Promise<EvaluationVerification> {
+  const nothing = { evaluation: null, regraded: 0, hidden: 0 };
+  try {
+    const statement = await readSigned<SignedEvaluation>(proof.statement, "stoa-evaluation", keys);
+    if (!statement)
+      return { ...nothing, problems: ["The statement is not signed by a key of the marketplace."] };
+    const verifier = new Verifier(proof, statement, keys);
+    await verifier.run();
+    const { problems, regraded, hidden } = verifier;
+    return { evaluation: statement, problems: problems.slice(0, MAX_PROBLEMS), regraded, hidden };
+  } catch (error) {
+    return { ...nothing, problems: [`The file is no proof of an evaluation: ${(error as Error).message}.`] };
+  }
+}
+
+class Verifier {
+  readonly problems: string[] = [];
+  regraded = 0;
+  hidden = 0;
+  readonly #proof: EvaluationProofFile;
+  readonly #statement: SignedEvaluation;
+  readonly #keys: readonly PublicKey[];
+
+  constructor(proof: EvaluationProofFile, statement: SignedEvaluation, keys: readonly PublicKey[]) {
+    this.#proof = proof;
+    this.#statement = statement;
+    this.#keys = keys;
+  }
+
+  async run(): Promise<void> {
+    this.#checkCompleteness();
+    await this.#checkReceipts();
+    const cases = await this.#readCases();
+    await this.#checkResults(cases);
+    this.#checkScores();
+  }
+
+  /** Each case ran on each model as often as the card says: none is left out. */
+  #checkCompleteness(): void {
+    const { columns, testSet, results, evaluation } = this.#statement;
+    const expected = columns.length * testSet.cases.length * evaluation.repeats;
+    const places = new Set(results.map((run) => `${run.column} ${run.case} ${run.repeat}`));
+    if (places.size !== results.length) this.problems.push("A run is listed twice.");
+    if (places.size !== expected)
+      this.problems.push(`${expected} runs are expected, and ${places.size} are listed.`);
+    const isKnown = (run: SignedRun) =>
+      columns[run.column] !== undefined &&
+      testSet.cases[run.case] !== undefined &&
+      run.repeat >= 0 &&
+      run.repeat < evaluation.repeats;
+    if (!results.every(isKnown))
+      this.problems.push("A run is of no model, case or repeat of the evaluation.");
+  }
+
+  async #checkReceipts(): Promise<void> {
+    const { columns, product, results } = this.#statement;
+    for (const [index, column] of columns.entries()) {
+      const receipt = this.#proof.receipts[index] ?? null;
+      const name = `Receipt ${index + 1}`;
+      if (receipt === null) {
+        if (column.receiptSha256 !== null) this.problems.push(`${name} is missing.`);
+        continue;
+      }
+      if ((await sha256(receipt)) !== column.receiptSha256) {
+        this.problems.push(`${name} is another one than the evaluation names.`);
+        continue;
+      }
+      const content = await readSigned<Receipt>(receipt, "stoa-run-receipt", this.#keys);
+      if (!content) {
+        this.problems.push(`${name} is not signed by a key of the marketplace.`);
+        continue;
+      }
+      if (content.execution.id !== column.executionId) this.problems.push(`${name} is of another execution.`);
+      if (content.product.id !== product.id || content.product.version !== product.version + GENERATED)
+        this.problems.push(`${name} is of another product or version.`);
+      this.#checkSteps(
+        name,
+        content,
+        results.filter(({ column: of }) => of === index),
+      );
+    }
+  }
+
+  #checkSteps(name: string, { steps }: Receipt, runs: SignedRun[]): void {
+    const known = new Map((steps ?? []).map((step) => [`${step.id} ${step.item}`, step]));
+    for (const run of runs) {
+      const step = known.get(`${run.step.id} ${run.step.item}`);
+      if (!step) this.problems.push(`${name} has no ${nameOf(run)}.`);
+      else if (
+        (run.cost !== null && step.estimatedCost !== run.cost) ||
+        (run.latencyMs !== null && step.durationMs !== run.latencyMs)
+      )
+        this.problems.push(`${name} has another cost or duration for ${nameOf(run)}.`);
+    }
+  }
+
+  /** The visible cases by their index. */
+  async #readCases(): Promise<Map<number, TestCase>> {
+    const { cases: signed, sha256: digest } = this.#statement.testSet;
+    const read = new Map<number, TestCase>();
+    for (const { index, salt, case: content } of this.#proof.cases) {
+      const known = signed[index];
+      const isTrue =
+        known !== undefined && !known.isHidden && (await hmac(salt, canonicalJson(content))) === known.hash;
+      const checked = checkTestCases([content]);
+      if (!isTrue || !("cases" in checked))
+        this.problems.push(`Case ${index + 1} is not the one that was signed.`);
+      else if (checked.cases[0]) read.set(index, checked.cases[0]);
+    }
+    const missing = signed.flatMap(({ isHidden }, index) => (isHidden || read.has(index) ? [] : [index + 1]));
+    if (missing.length > 0) this.problems.push(`The visible cases ${missing.join(", ")} are missing.`);
+    const isWhole = signed.every(({ isHidden }) => !isHidden) && missing.length === 0;
+    const all = this.#proof.cases.toSorted((a, b) => a.index - b.index).map((one) => one.case);
+    if (isWhole && (await sha256(canonicalJson(all))) !== digest)
+      this.problems.push("The test set has another hash than the evaluation names.");
+    return read;
+  }
+
+  async #checkResults(cases: ReadonlyMap<number, TestCase>): Promise<void> {
+    const outputs = new Map(
+      this.#proof.outputs.map((one) => [`${one.column} ${one.case} ${one.repeat}`, one] as const),
+    );
+    for (const run of this.#statement.results) {
+      const testCase = cases.get(run.case);
+      if (!testCase) {
+        this.hidden++;
+        continue;
+      }
+      if (run.outputHash === null) {
+        if (run.status === "completed") this.#regrade(run, testCase, null);
+        else if (run.isPassed === true) this.problems.push(`${nameOf(run)} passed although it failed.`);
+        continue;
+      }
+      const found = outputs.get(`${run.column} ${run.case} ${run.repeat}`);
+      const text = typeof found?.output === "string" ? found.output : canonicalJson(found?.output ?? null);
+      if (!found || (await hmac(found.salt, text)) !== run.outputHash)
+        this.problems.push(`The output of ${nameOf(run)} is not the one that was signed.`);
+      else this.#regrade(run, testCase, found.output);
+    }
+  }
+
+  #regrade(run: SignedRun, testCase: TestCase, output: unknown): void {
+    const graded = gradeOutput(
+      testCase,
+      { output, costUsd: run.cost, latencyMs: run.latencyMs },
+      {
+        validateSchema: (schema, value) =>
+          validateValue(schema as JsonSchema, value).map(({ reason }) => reason),
+      },
+    );
+    const verdicts = graded.assertions.map(({ type, isPassed, score }) => ({ type, isPassed, score }));
+    this.regraded++;
+    if (graded.isPassed !== run.isPassed || !isAlike(verdicts, run.verdicts))
+      this.problems.push(`${nameOf(run)} has another verdict than its output gives.`);
+  }
+
+  #checkScores(): void {
+    const { columns, results, models, evaluation } = this.#statement;
+    if (!isAlike(scoreModels(columns, results, evaluation), models))
+      this.problems.push("The numbers of the score card do not follow from the verdicts.");
+  }
+}
+
+const nameOf = (run: SignedRun): string =>
+  `run ${run.repeat + 1} of case ${run.case + 1} on model ${run.column + 1}`;
+
+const TOLERANCE = 1e-9;
+
+/** Equal but for the last digits of numbers, and for members that are undefined. */
+function isAlike(a: unknown, b: unknown): boolean {
+  if (typeof a === "number" && typeof b === "number") return Math.abs(a - b) <= TOLERANCE;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b;
+  const names = new Set([...Object.keys(a), ...Object.keys(b)]);
+  return [...names].every((name) =>
+    isAlike((a as Record<string, unknown>)[name], (b as Record<string, unknown>)[name]),
+  );
+}
+
+const encode = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
+
+function fromBase64Url(text: string): Uint8Array<ArrayBuffer> {
+  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
+}
+
+const toHex = (bytes: ArrayBuffer): string =>
+  [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+const sha256 = async (text: string): Promise<string> =>
+  toHex(await crypto.subtle.digest("SHA-256", encode(text)));
+
+async function hmac(salt: string, text: string): Promise<string> {
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const key = await crypto.subtle.importKey("raw", fromBase64Url(salt), algorithm, false, ["sign"]);
+  return toHex(await crypto.subtle.sign("HMAC", key, encode(text)));
+}
+
+/** The payload of a JWS; null: it is of another type, or no key signed it. */
+async function readSigned<Content>(
+  jws: string,
+  type: string,
+  keys: readonly PublicKey[],
+): Promise<Content | null> {
+  const [header = "", payload = "", signature = "", ...rest] = jws.split(".");
+  if (rest.length > 0) return null;
+  const { alg, kid, typ } = JSON.parse(new TextDecoder().decode(fromBase64Url(header)));
+  const jwk = keys.find((key) => key.kid === kid && key.kty === "OKP" && key.crv === "Ed25519");
+  if (alg !== "EdDSA" || typ !== type || !jwk?.x) return null;
+  const key = await crypto.subtle.importKey("raw", fromBase64Url(jwk.x), "Ed25519", false, ["verify"]);
+  const isTrue = await crypto.subtle.verify(
+    "Ed25519",
+    key,
+    fromBase64Url(signature),
+    encode(`${header}.${payload}`),
+  );
+  return isTrue ? JSON.parse(new TextDecoder().decode(fromBase64Url(payload))) : null;
+}
