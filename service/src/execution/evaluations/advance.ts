@@ -1,3 +1,4 @@
+import { setImmediate as otherRequests } from "node:timers/promises";
 import type { ScoreCard } from "@stoa/contract";
 import { gradeOutput, type TestCase } from "@stoa/evaluation";
 import { type JsonSchema, validateValue } from "@stoa/evaluation/json-schema";
@@ -44,7 +45,6 @@ export const advanceEvaluationJob: JobDefinition = {
   attemptTimeoutSeconds: 900,
 };
 
-/** So that other requests have their turn between two chunks. */
 const GRADED_AT_ONCE = 10;
 /** These concern the key or the product and say nothing about a model: the evaluation ends. */
 const FATAL_CODES: ReadonlySet<string> = new Set([
@@ -223,11 +223,13 @@ async function storeResults(ctx: Context, { evaluation, column, testSet, items }
     return place && !graded.has(`${place.caseN} ${place.repeatN}`) ? [{ item, place }] : [];
   });
   for (let at = 0; at < open.length; at += GRADED_AT_ONCE) {
-    const rows = open.slice(at, at + GRADED_AT_ONCE).map(({ item, place }) => {
+    const rows: Parameters<typeof insertResults>[1] = [];
+    for (const { item, place } of open.slice(at, at + GRADED_AT_ONCE)) {
       const ref = { evaluationId: evaluation.id, columnN: column.n, ...place };
       const { texts, ...row } = gradeItem(testSet, item, place.caseN);
-      return { ...ref, ...row, sealedTexts: sealResultTexts(ctx, ref, texts) };
-    });
+      rows.push({ ...ref, ...row, sealedTexts: sealResultTexts(ctx, ref, texts) });
+      await otherRequests();
+    }
     await insertResults(ctx.db, rows);
   }
 }
