@@ -27,7 +27,7 @@ export default function define(command: Command): void {
     .action(action<{ keys?: string }, [string]>(verify));
   example(
     command,
-    "stoa api GET /v1/evaluations/eval_…/proof > proof.json && stoa verify-evaluation proof.json",
+    "stoa verify-evaluation proof.json",
     "stoa verify-evaluation proof.json --keys stoa-receipts.json",
   );
 }
