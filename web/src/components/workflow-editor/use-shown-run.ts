@@ -13,6 +13,9 @@ import type { ShownRun } from "./editor-context.ts";
 
 const route = getRouteApi("/studio/workflows/$productId");
 const NO_STEPS: WorkflowStep[] = [];
+const POLL_MS = 5_000;
+const SOON_MS = 500;
+const isCompleted = ({ status }: WorkflowStep): boolean => status === "completed";
 
 /** The run of the address, else the latest one, followed while it is active. */
 export function useShownRun(productId: string, steps: EditedStep[]) {
@@ -20,9 +23,23 @@ export function useShownRun(productId: string, steps: EditedStep[]) {
   const navigate = route.useNavigate();
   const { data: runs } = useQuery(workflowRunsQuery(productId));
   const id = chosen ?? runs?.[0]?.id;
-  const { data: execution } = useQuery({ ...executionQuery(id ?? ""), enabled: id !== undefined });
-  const { data: rows } = useQuery({ ...stepsQuery(id ?? ""), enabled: id !== undefined });
-  useFollowedRun(id, execution !== undefined && isActive(execution));
+  const { data: execution } = useQuery({
+    ...executionQuery(id ?? ""),
+    enabled: id !== undefined,
+    // Beside the events, in case the last one is missed.
+    refetchInterval: ({ state }) => (state.data && isActive(state.data) ? POLL_MS : false),
+  });
+  const isRunning = execution !== undefined && isActive(execution);
+  const { data: rows } = useQuery({
+    ...stepsQuery(id ?? ""),
+    enabled: id !== undefined,
+    // Both are read at once: the steps may be those of a moment before the run ended.
+    refetchInterval: ({ state }) =>
+      execution && !isRunning && state.dataUpdateCount < 3 && !state.data?.some(isCompleted)
+        ? SOON_MS
+        : false,
+  });
+  useFollowedRun(id, isRunning);
   useEndOfRun(id, execution?.status);
   const seen = useRef<Readonly<Record<string, unknown>>>({});
   const run = useMemo<ShownRun | null>(() => {
