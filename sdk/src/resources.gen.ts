@@ -1801,7 +1801,7 @@ export class TryOutsResource extends Resource {
   }
 
   /**
-   * Let nobody try your product any more
+   * Turn off the try-out of a product
    *
    * Needs the permission `products:write`.
    */

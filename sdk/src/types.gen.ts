@@ -2397,7 +2397,7 @@ export interface TryOut {
   apiKeyId: string;
   /** Of the key */
   provider: Provider;
-  /** false: you deleted the key, so nobody can try the product */
+  /** false: the key was deleted, so the product cannot be tried until you choose another one */
   isKeyStored: boolean;
   /** The provider's name of a model; null: the product's model, then the provider's default */
   model: string | null;

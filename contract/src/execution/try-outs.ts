@@ -57,7 +57,9 @@ export const TryOut = z
   .object({
     apiKeyId,
     provider: Provider.describe("Of the key"),
-    isKeyStored: z.boolean().describe("false: you deleted the key, so nobody can try the product"),
+    isKeyStored: z
+      .boolean()
+      .describe("false: the key was deleted, so the product cannot be tried until you choose another one"),
     ...settings,
     used: z
       .object({
@@ -162,7 +164,7 @@ export const turnOff = endpoint({
   tag: "products",
   method: "DELETE",
   path: "/products/:productId/try-out",
-  summary: "Let nobody try your product any more",
+  summary: "Turn off the try-out of a product",
   access: { who: "member", permission: "products:write" },
   params,
   response: one(z.object({ productId: z.string(), deleted: z.literal(true) })),

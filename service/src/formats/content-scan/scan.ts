@@ -112,7 +112,7 @@ const opaqueFinding = ({ line, encoding, length, isProgram }: OpaquePart): Omit<
   excerpt: `${length} characters of ${encoding}`,
   reason: isProgram
     ? "is an encoded program or archive. Attach the file to the product instead"
-    : "is encoded data that nobody can read. Attach the file to the product instead, or say what it is",
+    : "is encoded data that people cannot read. Attach the file to the product instead, or say what it is",
 });
 
 const toFinding = (match: Match, view: View): Omit<ScanFinding, "field"> => ({

@@ -142,7 +142,7 @@ const Notes = ({ card }: { card: ScoreCard }) => (
     {card.hiddenCases > 0 && (
       <li>
         {card.hiddenCases === 1 ? "One case is hidden" : `${formatCount(card.hiddenCases)} cases are hidden`},
-        so that nobody fits a prompt to the tests.
+        so that prompts are not fitted to the tests.
       </li>
     )}
     <li>

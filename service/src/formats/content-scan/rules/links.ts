@@ -6,7 +6,7 @@ const CONTACTS =
   "leads buyers to a contact outside of the marketplace. Remove it: buyers ask in reviews and by your profile";
 const SHORTENS = "hides where a link leads. Write the address that it stands for, or remove it";
 const HOSTS =
-  "leads buyers to a download or a page that nobody checks. Attach the file to the product instead";
+  "leads buyers to a download or a page that was not checked. Attach the file to the product instead";
 const SPOOFS = "is an address that hides its owner. Remove it, or write the name of the site";
 const LINKS = "is a link to another site, whose content can change after the review";
 

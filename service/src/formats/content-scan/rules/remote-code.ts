@@ -5,7 +5,7 @@ const RUNS_DOWNLOAD =
 const OPENS_SHELL = "gives somebody else a shell on the computer of the user. Remove it";
 const DESTROYS = "destroys data of the user, or changes how the computer starts. Remove it";
 const LURES =
-  "makes users run a file or a command that nobody checked. Remove it, or name an official package";
+  "makes users run a file or a command that was not checked. Remove it, or name an official package";
 const UNPROTECTS = "turns off the protection of the computer. Remove it";
 
 const SHELL = "(?:ba|z|da|k|fi)?sh|python[\\d.]*|node|perl|ruby|php|pwsh|powershell|osascript";
