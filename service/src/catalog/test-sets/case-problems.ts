@@ -1,5 +1,4 @@
 import type { TestCaseInput } from "@stoa/contract";
-import { checkTestCases } from "@stoa/evaluation";
 import { findSchemaIssues } from "@stoa/evaluation/json-schema";
 import { type FieldProblem, formatPath } from "../../core/errors.ts";
 import { checkVariables } from "../../formats/prompt-template/variables.ts";
@@ -10,7 +9,11 @@ import type { ProductForReader } from "../products/queries.ts";
 type TestedProduct = Pick<ProductForReader, "type" | "content" | "variables">;
 
 /** Names the place of each problem, such as `cases[3].assert[0].value` or `cases[3].input.topic`. */
-export function findCaseProblems(product: TestedProduct, cases: TestCaseInput[]): FieldProblem[] {
+export async function findCaseProblems(
+  product: TestedProduct,
+  cases: TestCaseInput[],
+): Promise<FieldProblem[]> {
+  const { checkTestCases } = await import("@stoa/evaluation");
   const checked = checkTestCases(cases, { checkSchema });
   const problems = "problems" in checked ? checked.problems : [];
   return [

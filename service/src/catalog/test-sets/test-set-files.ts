@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import type { TestCaseInput, TestSetFormat, TestSetImportResult } from "@stoa/contract";
-import { exportTestSet, importTestSet, type TestCase, TestSetExportError } from "@stoa/evaluation";
+import type { TestCase } from "@stoa/evaluation";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError, fieldError } from "../../core/errors.ts";
 import { slugOf } from "../../core/slug.ts";
@@ -29,6 +29,7 @@ export async function importTestSetFile(
   { format, content, dryRun }: TestFile,
 ): Promise<TestSetImportResult> {
   const product = await findOwnProduct(ctx, caller, productId);
+  const { importTestSet } = await import("@stoa/evaluation");
   const read = importTestSet(format, content, { checkSchema });
   const problems = [...read.problems];
   const cases: TestCaseInput[] = [];
@@ -65,12 +66,13 @@ export async function exportTestSetFile(
   return new FileResponse({
     name: `${slugOf(product.title)}-tests.${extension}`,
     type,
-    bytes: Readable.from([writeFile(format, cases)]),
+    bytes: Readable.from([await writeFile(format, cases)]),
   });
 }
 
 /** Throws VALIDATION_ERROR with each place that the format cannot hold. */
-function writeFile(format: TestSetFormat, cases: TestCaseInput[]): string {
+async function writeFile(format: TestSetFormat, cases: TestCaseInput[]): Promise<string> {
+  const { exportTestSet, TestSetExportError } = await import("@stoa/evaluation");
   try {
     return exportTestSet(format, cases as TestCase[]);
   } catch (error) {

@@ -32,7 +32,7 @@ export async function replaceTestSet(
   cases: TestCaseInput[],
 ): Promise<TestSet> {
   const product = await findOwnProduct(ctx, caller, productId);
-  const problems = findCaseProblems(product, cases);
+  const problems = await findCaseProblems(product, cases);
   if (problems.length > 0) throw fieldError("VALIDATION_ERROR", problems);
   return toTestSet(await storeTestSet(ctx, product.id, cases), { showsHidden: true });
 }

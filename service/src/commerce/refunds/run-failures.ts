@@ -1,5 +1,5 @@
 import type { RefundRuns } from "@stoa/contract";
-import { wilsonInterval } from "@stoa/evaluation";
+import { wilsonInterval } from "@stoa/evaluation/statistics";
 import type { Queries } from "../../platform/db/database.ts";
 
 declare module "../../core/context.ts" {

@@ -1,7 +1,5 @@
-import { setImmediate as otherRequests } from "node:timers/promises";
 import type { ScoreCard } from "@stoa/contract";
-import { gradeOutput, type TestCase } from "@stoa/evaluation";
-import { type JsonSchema, validateValue } from "@stoa/evaluation/json-schema";
+import type { TestCase } from "@stoa/evaluation";
 import { findStoredTestSet, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
@@ -16,6 +14,7 @@ import { type EndedItem, listEndedItems } from "../workflow-runs/ended-items.ts"
 import { engine } from "../workflow-runs/engine.ts";
 import { placeFinder, toColumnRun } from "./column-run.ts";
 import { hashContent, toRunInput } from "./evaluation-plan.ts";
+import { type Grade, gradeInThread } from "./grading-thread.ts";
 import {
   type ColumnRow,
   type ColumnRun,
@@ -45,7 +44,7 @@ export const advanceEvaluationJob: JobDefinition = {
   attemptTimeoutSeconds: 900,
 };
 
-const GRADED_AT_ONCE = 10;
+const STORED_AT_ONCE = 10;
 /** These concern the key or the product and say nothing about a model: the evaluation ends. */
 const FATAL_CODES: ReadonlySet<string> = new Set([
   "KEY_BUDGET_EXCEEDED",
@@ -222,16 +221,18 @@ async function storeResults(ctx: Context, { evaluation, column, testSet, items }
     const place = placeOf(item);
     return place && !graded.has(`${place.caseN} ${place.repeatN}`) ? [{ item, place }] : [];
   });
-  for (let at = 0; at < open.length; at += GRADED_AT_ONCE) {
-    const rows: Parameters<typeof insertResults>[1] = [];
-    for (const { item, place } of open.slice(at, at + GRADED_AT_ONCE)) {
-      const ref = { evaluationId: evaluation.id, columnN: column.n, ...place };
-      const { texts, ...row } = gradeItem(testSet, item, place.caseN);
-      rows.push({ ...ref, ...row, sealedTexts: sealResultTexts(ctx, ref, texts) });
-      await otherRequests();
+  if (open.length === 0) return;
+  await gradeInThread(async (grade) => {
+    for (let at = 0; at < open.length; at += STORED_AT_ONCE) {
+      const rows: Parameters<typeof insertResults>[1] = [];
+      for (const { item, place } of open.slice(at, at + STORED_AT_ONCE)) {
+        const ref = { evaluationId: evaluation.id, columnN: column.n, ...place };
+        const { texts, ...row } = await gradeItem(grade, testSet, item, place.caseN);
+        rows.push({ ...ref, ...row, sealedTexts: sealResultTexts(ctx, ref, texts) });
+      }
+      await insertResults(ctx.db, rows);
     }
-    await insertResults(ctx.db, rows);
-  }
+  });
 }
 
 type GradedItem = Pick<ResultRow, "status" | "errorCode" | "isPassed" | "score" | "latencyMs"> & {
@@ -239,10 +240,15 @@ type GradedItem = Pick<ResultRow, "status" | "errorCode" | "isPassed" | "score" 
   texts: ResultTexts;
 };
 
-function gradeItem({ cases }: StoredTestSet, item: EndedItem, caseN: number): GradedItem {
+async function gradeItem(
+  grade: Grade,
+  { cases }: StoredTestSet,
+  item: EndedItem,
+  caseN: number,
+): Promise<GradedItem> {
   const { costUsd, latencyMs } = item;
   const testCase = required(cases[caseN], "a case of the test set") as TestCase;
-  const verdict = gradeOutput(testCase, { output: item.output, costUsd, latencyMs }, { validateSchema });
+  const verdict = await grade(testCase, { output: item.output, costUsd, latencyMs });
   if (item.error) {
     const fails = verdict.isPassed !== null;
     return {
@@ -257,6 +263,3 @@ function gradeItem({ cases }: StoredTestSet, item: EndedItem, caseN: number): Gr
     texts: { output: item.output, verdicts: verdict.assertions },
   };
 }
-
-const validateSchema = (schema: unknown, value: unknown): string[] =>
-  validateValue(schema as JsonSchema, value).map(({ reason }) => reason);

@@ -1,5 +1,5 @@
 import type { ScoreCard } from "@stoa/contract";
-import * as evaluation from "@stoa/evaluation";
+import * as evaluation from "@stoa/evaluation/score-models";
 import type { ColumnRow, ResultRow } from "./queries.ts";
 
 /** The scores from the rows of an evaluation. */
