@@ -323,6 +323,33 @@ test("live events: appear by themselves, pause, go on without a gap, and filter 
   await context.close();
 });
 
+test("live events beside any page: the key ~ opens them, they stay over a change of the page, and Escape closes them", async () => {
+  const context = await openContext(browser);
+  const watched = await openAsOwner(context, "/library");
+  const { page } = watched;
+  await page.getByRole("heading", { name: "Library", exact: true }).waitFor();
+  await page.keyboard.press("~");
+  const drawer = page.getByRole("region", { name: "Live events" });
+  await drawer.waitFor();
+  await happensNow("beside the library");
+  await drawer.getByText("beside the library").waitFor();
+  await page.getByRole("link", { name: "Market", exact: true }).click();
+  await page.waitForURL("**/search");
+  await happensNow("beside the market");
+  await drawer.getByText("beside the market").waitFor();
+  await drawer.getByRole("button", { name: "Pause" }).click();
+  await mustBeSound(watched, "live events beside a page");
+  await drawer.getByLabel("Event type").selectOption("purchase.completed");
+  await sees(page, "No events yet");
+  await drawer.getByRole("button", { name: "Pause" }).press("Escape");
+  await drawer.waitFor({ state: "detached" });
+  await page.keyboard.press("~");
+  await drawer.getByRole("link", { name: "review.created" }).first().click();
+  await page.waitForURL("**/settings/events?open=*");
+  await sees(page, '"beside the market"');
+  await context.close();
+});
+
 test("request log: groups errors, shows one group, and keeps its filter in the address", async () => {
   for (let n = 0; n < 3; n++) await owner.get("/v1/products/prod_01h455vb4pex5vsknk084sn02q");
   await owner.get("/v1/account");

@@ -6,6 +6,7 @@ const GENERAL: [string, string][] = [
   ["Ctrl K", "Go to a page, a product or a pasted id"],
   ["/", "Search products"],
   ["?", "Show this list"],
+  ["~", "Live events, beside any page"],
   ["Esc", "Close what is open"],
 ];
 const RUNNING: [string, string][] = [

@@ -6,14 +6,17 @@ import { Part } from "../part.tsx";
 
 const Palette = lazy(() => import("./palette.tsx"));
 const ShortcutList = lazy(() => import("./shortcut-list.tsx"));
+const EventsDrawer = lazy(() => import("../webhooks/events-drawer.tsx"));
 
 const SEQUENCE_MS = 1_500;
 
 /** The keys that work on every page, and what they open. Letters never work inside fields. */
 export function Shortcuts() {
   const [open, setOpen] = useState<"palette" | "list" | null>(null);
+  const [isDrawerOpen, setIsDrawerOpen] = useState(false);
   const navigate = useNavigate();
-  const isForAdmin = isAdmin(useAccount());
+  const account = useAccount();
+  const isForAdmin = isAdmin(account);
   useEffect(() => {
     const places = placesOf({ isAdmin: isForAdmin });
     let startedAt = 0;
@@ -28,6 +31,7 @@ export function Shortcuts() {
       startedAt = event.key === "g" ? Date.now() : 0;
       if (place) void navigate({ to: place.to });
       else if (event.key === "?") setOpen("list");
+      else if (event.key === "~") setIsDrawerOpen((isShown) => !isShown);
       else if (event.key === "/") {
         event.preventDefault();
         document.querySelector<HTMLInputElement>(".find input")?.focus();
@@ -41,6 +45,7 @@ export function Shortcuts() {
     <Part>
       {open === "palette" && <Palette onClose={close} />}
       {open === "list" && <ShortcutList onClose={close} />}
+      {isDrawerOpen && account && <EventsDrawer onClose={() => setIsDrawerOpen(false)} />}
     </Part>
   );
 }

@@ -1,10 +1,8 @@
 import "./webhooks.css";
 import "./delivery-log.css";
-import type { AccountEvent, AccountEventType, Event } from "@stoa/sdk";
+import type { Event } from "@stoa/sdk";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
-import { stoa } from "../../api.ts";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { FilterSelect, FilterText } from "../../components/filters.tsx";
@@ -15,6 +13,12 @@ import { ErrorStrip } from "../../components/page-error.tsx";
 import { PaneBack } from "../../components/pane-back.tsx";
 import { ShowAsCode } from "../../components/show-as-code.tsx";
 import { SkeletonRows } from "../../components/skeleton.tsx";
+import {
+  ConnectionState,
+  type ShownEvent,
+  summaryOf,
+  useLiveEvents,
+} from "../../components/webhooks/live-events.tsx";
 import { EVENT_TYPES } from "../../lib/event-types.ts";
 import { formatCount, formatExactTime, formatTime } from "../../lib/format.ts";
 import { useKeys, useListKeys } from "../../lib/use-keys.ts";
@@ -25,13 +29,6 @@ import { type EventsSearch, eventQuery, newestEventsQuery } from "../../queries/
 const route = getRouteApi("/webhooks-shell/settings/events");
 
 const CLOCK_MS = 10_000;
-/** Older ones leave the page; they are in the list of the API. */
-const MAX_SHOWN = 500;
-/** Before the oldest stored event. */
-const START = "evt_00000000000000000000000000";
-
-type ShownEvent = Event | AccountEvent;
-
 export default function Events() {
   const { type } = route.useSearch();
   useTitle("Live events");
@@ -116,71 +113,6 @@ function useOpenEvent(events: ShownEvent[], id: string | undefined): ShownEvent 
   const { data } = useQuery({ ...eventQuery(id ?? ""), enabled: id !== undefined && listed === undefined });
   return listed ?? (id === undefined ? undefined : data);
 }
-
-type StreamState = "live" | "reconnecting" | "paused" | "failed";
-
-/** Appends the stream to the first page: after its newest event, so that none is missed and none comes twice. A pause closes the stream. */
-function useLiveEvents(first: Event[], type: string | undefined) {
-  const [events, setEvents] = useState<ShownEvent[]>(first);
-  const [state, setState] = useState<StreamState>("live");
-  const [error, setError] = useState<unknown>(null);
-  const [attempt, setAttempt] = useState(0);
-  const isOpen = state === "live" || state === "reconnecting";
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each event would open the stream anew
-  useEffect(() => {
-    if (!isOpen) return;
-    const closing = new AbortController();
-    const listen = async () => {
-      const newest = events[0]?.id ?? START;
-      const stream = stoa.events.listen({
-        ...{ after: newest, types: type === undefined ? undefined : [type as AccountEventType] },
-        signal: closing.signal,
-        // Also called for the end by a pause.
-        onReconnect: () => {
-          if (!closing.signal.aborted) setState("reconnecting");
-        },
-      });
-      for await (const event of stream) {
-        if (closing.signal.aborted) return;
-        setState("live");
-        setEvents((old) =>
-          old.some(({ id }) => id === event.id) ? old : [event, ...old].slice(0, MAX_SHOWN),
-        );
-      }
-    };
-    listen().catch((failure: unknown) => {
-      if (closing.signal.aborted) return;
-      setError(failure);
-      setState("failed");
-    });
-    return () => closing.abort();
-  }, [isOpen, type, attempt]);
-  return {
-    ...{ events, state, error },
-    setLive: (isLive: boolean) => {
-      setError(null);
-      setState(isLive ? "live" : "paused");
-    },
-    retry: () => {
-      setError(null);
-      setState("live");
-      setAttempt((old) => old + 1);
-    },
-  };
-}
-
-const STATE_TEXTS: Record<StreamState, string> = {
-  live: "Live",
-  reconnecting: "Connecting again",
-  paused: "Paused",
-  failed: "Not connected",
-};
-
-const ConnectionState = ({ state }: { state: StreamState }) => (
-  <span className="row sm soft" role="status">
-    <i className={`dot ${state}`} aria-hidden="true" /> {STATE_TEXTS[state]}
-  </span>
-);
 
 function TypeFilter() {
   const { type } = route.useSearch();
@@ -280,15 +212,6 @@ const EventTable = ({ events, openId }: { events: ShownEvent[]; openId: string |
     </tbody>
   </table>
 );
-
-/** What tells one event of a type from another: a title, a comment, or an id. */
-function summaryOf(event: ShownEvent): string {
-  const about: unknown = Object.values(event.data)[0];
-  if (typeof about === "string") return about;
-  if (typeof about !== "object" || about === null) return "";
-  const { title, comment, id } = about as Record<string, unknown>;
-  return [title, comment, id].find((text): text is string => typeof text === "string" && text !== "") ?? "";
-}
 
 function EventDetail({ event }: { event: ShownEvent }) {
   const navigate = route.useNavigate();
