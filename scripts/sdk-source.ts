@@ -164,6 +164,7 @@ import type { ${used.sort().join(", ")} } from "./types.gen.ts";
 const EXTENDED = new Map([
   ["ai", "Ai"],
   ["events", "Events"],
+  ["tryOuts", "TryOuts"],
 ]);
 
 /** `src/stoa.gen.ts`: the client with every group of operations. */
@@ -177,6 +178,7 @@ export function writeClient(endpoints: Endpoint[]): string {
 import { Client, type StoaOptions } from "./client.ts";
 import { Events } from "./events.ts";
 import { ${generated.sort().join(", ")} } from "./resources.gen.ts";
+import { TryOuts } from "./try-outs.ts";
 
 /** The client of a Stoa service: \`new Stoa({ baseUrl, apiKey })\`, then \`stoa.products.list()\`. */
 export class Stoa {

@@ -11,7 +11,7 @@ import type {
 } from "./types.gen.ts";
 
 /** The error in the last event of a run that failed. */
-interface RunFailure {
+export interface RunFailure {
   code: string;
   message: string;
   details?: ErrorDetails;
@@ -189,5 +189,5 @@ function toWorkflowResult({ data }: StreamEvent): WorkflowExecution {
 }
 
 /** The run failed, not the request: its code says why. */
-const toRunError = ({ code, message, details, docUrl }: RunFailure) =>
+export const toRunError = ({ code, message, details, docUrl }: RunFailure) =>
   toApiError({ status: 200, code, message, details, docUrl, requestId: null, retryAfter: null });

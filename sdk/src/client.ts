@@ -49,6 +49,8 @@ export interface Sent {
   /** Fields of multipart/form-data. */
   form?: object | undefined;
   content?: RawContent | undefined;
+  /** A POST without an Idempotency-Key, so it is not repeated: the service does not store its answer. */
+  isUnkeyed?: true;
 }
 
 /** The types of events that end the stream of a run. */
@@ -138,7 +140,7 @@ export class Client {
 
   #prepare(method: Method, path: string, sent: Sent, options: RequestOptions = {}): Prepared {
     const headers = new Headers({ accept: "application/json", ...options.headers });
-    const isRepeatablePost = method === "POST" && !path.startsWith("/api/");
+    const isRepeatablePost = method === "POST" && !path.startsWith("/api/") && !sent.isUnkeyed;
     if (isRepeatablePost && (options.idempotencyKey !== undefined || !headers.has("idempotency-key")))
       headers.set("idempotency-key", options.idempotencyKey ?? crypto.randomUUID());
     const ifMatch = headers.get("if-match");

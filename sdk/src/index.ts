@@ -7,4 +7,5 @@ export { List, type Page } from "./list.ts";
 export * from "./resources.gen.ts";
 export { Call, type ListMeta, type Meta, type RateLimit, type WithResponse } from "./response.ts";
 export { Stoa } from "./stoa.gen.ts";
+export { type TryEvent, TryOuts } from "./try-outs.ts";
 export type * from "./types.gen.ts";

@@ -2,7 +2,8 @@
 import { Ai } from "./ai.ts";
 import { Client, type StoaOptions } from "./client.ts";
 import { Events } from "./events.ts";
-import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, EvaluationsResource, FilesResource, ImagesResource, NotificationsResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, RequestLogsResource, RestoresResource, ReviewsResource, SalesResource, SellersResource, SharedRunsResource, SignInResource, TagsResource, TryOutsResource, TwoFactorResource, WebhooksResource, WishlistResource } from "./resources.gen.ts";
+import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, EvaluationsResource, FilesResource, ImagesResource, NotificationsResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, RequestLogsResource, RestoresResource, ReviewsResource, SalesResource, SellersResource, SharedRunsResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource, WishlistResource } from "./resources.gen.ts";
+import { TryOuts } from "./try-outs.ts";
 
 /** The client of a Stoa service: `new Stoa({ baseUrl, apiKey })`, then `stoa.products.list()`. */
 export class Stoa {
@@ -26,7 +27,7 @@ export class Stoa {
   readonly analytics: AnalyticsResource;
   readonly evaluations: EvaluationsResource;
   readonly ai: Ai;
-  readonly tryOuts: TryOutsResource;
+  readonly tryOuts: TryOuts;
   readonly sharedRuns: SharedRunsResource;
   readonly openai: OpenaiResource;
   readonly events: Events;
@@ -63,7 +64,7 @@ export class Stoa {
     this.analytics = new AnalyticsResource(client);
     this.evaluations = new EvaluationsResource(client);
     this.ai = new Ai(client);
-    this.tryOuts = new TryOutsResource(client);
+    this.tryOuts = new TryOuts(client);
     this.sharedRuns = new SharedRunsResource(client);
     this.openai = new OpenaiResource(client);
     this.events = new Events(client);

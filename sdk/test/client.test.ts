@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { createProduct } from "@stoa/service/test/factories.ts";
 import { type Client as Account, type Market, openMarket } from "@stoa/service/test/market.ts";
+import { allowTries } from "@stoa/service/test/tries.ts";
 import {
   AbortError,
   AuthenticationError,
@@ -317,5 +318,37 @@ suite("runs", () => {
     proxy.decide = () => "hang";
     const stoa = connect(seller, { timeoutMs: 1, maxRetries: 0 });
     await assert.rejects(stoa.ai.execute({ productId, ...run }), TimeoutError);
+  });
+});
+
+suite("tries", () => {
+  const input = { variables: { topic: "autumn" } };
+  let tried: string;
+  before(async () => {
+    tried = await createProduct(seller, { preview: "Three lines." });
+    await allowTries(seller, { productId: tried, apiKeyId: "sandbox" });
+  });
+
+  test("stream: the pieces and the end, in one request without an Idempotency-Key", async () => {
+    let text = "";
+    const ends: string[] = [];
+    for await (const event of connect(seller).tryOuts.stream(tried, input)) {
+      if (event.type === "output.delta") text += event.data.text;
+      else ends.push(event.type);
+    }
+    const { output } = await connect(seller).tryOuts.run(tried, input);
+    assert.deepEqual([text, ends], [output, ["try.completed"]]);
+    assert.equal(proxy.requests[0]?.headers["idempotency-key"], undefined);
+  });
+
+  test("stream that is cut off or refused: throws, and is not sent again", async () => {
+    const read = async (productId: string) => {
+      for await (const _ of connect(seller).tryOuts.stream(productId, input));
+    };
+    proxy.decide = () => ({ cutAfterBytes: 150 });
+    await assert.rejects(read(tried), ConnectionError);
+    assert.equal(proxy.requests.length, 1);
+    proxy.decide = () => "pass";
+    await assert.rejects(read(productId), { code: "INVALID_STATE" });
   });
 });
