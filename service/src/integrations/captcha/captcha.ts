@@ -12,11 +12,18 @@ declare module "../../core/context.ts" {
 export interface Captcha {
   /** How pages show it; null: no captcha is needed. */
   widget: Pick<CaptchaSettings, "provider" | "siteKey"> | null;
+  /** Origins of the widget, for the policy of pages; empty: pages show none. */
+  widgetOrigins: readonly string[];
   /** `unreachable`: the provider did not answer. */
   verify(token: string, ip: string): Promise<"passed" | "failed" | "unreachable">;
 }
 
-export const noCaptcha: Captcha = { widget: null, verify: async () => "passed" };
+export const noCaptcha: Captcha = { widget: null, widgetOrigins: [], verify: async () => "passed" };
+
+const widgetOrigins: Record<CaptchaSettings["provider"], readonly string[]> = {
+  turnstile: ["https://challenges.cloudflare.com"],
+  hcaptcha: ["https://hcaptcha.com", "https://*.hcaptcha.com"],
+};
 
 const Answer = z.object({ success: z.boolean() });
 
@@ -26,6 +33,7 @@ export const createSiteVerifyCaptcha = (
   timeoutMs: number,
 ): Captcha => ({
   widget: { provider, siteKey },
+  widgetOrigins: widgetOrigins[provider],
   async verify(token, ip) {
     try {
       const response = await fetch(verifyUrl, {

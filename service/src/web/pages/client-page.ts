@@ -67,12 +67,13 @@ export async function sendClientPage(
   reply.header("cache-control", "private, no-cache");
   if ("redirect" in page) return reply.redirect(page.redirect, page.isPermanent ? 301 : 302);
   const nonce = randomBytes(16).toString("base64url");
+  const { captcha } = ctx.integrations;
   const files = ctx.webBuilds.current?.filesOf(modules) ?? ctx.webBuilds.missing;
   const { text } = documentOf(page, nonce, files, { environment: ctx.config.environment, ...first });
   reply
     .code(page.status ?? 200)
     .headers({
-      "content-security-policy": policyOf(nonce),
+      "content-security-policy": policyOf(nonce, first.isSignedIn ? [] : captcha.widgetOrigins),
       // After the sign-out, the browser's way back must show no page of the account.
       ...((page.isSecret || first.isSignedIn) && { "cache-control": "no-store" }),
       ...(page.isSecret && { "x-robots-tag": "noindex" }),
@@ -90,15 +91,19 @@ const refusedPage = ({ status, body }: FirstResponse): ClientPage => ({
   main: html`<main class="page" id="content"><h1 class="title">This page did not load</h1><p>${body.error.message}</p></main>`,
 });
 
-/** Mantine makes style elements, which need the nonce. Images of products may be sent by the file storage. */
-const policyOf = (nonce: string): string =>
+/**
+ * Mantine makes style elements, which need the nonce. Images of products may be sent by the file storage. `widgets`: origins of a captcha,
+ * which only guests need. Any page may lead to a product without another load.
+ */
+const policyOf = (nonce: string, widgets: readonly string[]): string =>
   [
     "default-src 'none'",
-    `script-src 'self' 'nonce-${nonce}'`,
-    `style-src 'self' 'nonce-${nonce}'`,
+    ["script-src 'self'", `'nonce-${nonce}'`, ...widgets].join(" "),
+    ["style-src 'self'", `'nonce-${nonce}'`, ...widgets].join(" "),
     "img-src 'self' data: blob:",
     "font-src 'self'",
-    "connect-src 'self'",
+    ["connect-src 'self'", ...widgets].join(" "),
+    ...(widgets.length > 0 ? [`frame-src ${widgets.join(" ")}`] : []),
     "form-action 'self'",
     "frame-ancestors 'none'",
     "base-uri 'none'",

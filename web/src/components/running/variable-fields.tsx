@@ -38,9 +38,17 @@ interface VariableFieldsProps {
   values: VariableValues;
   errors: Record<string, string>;
   onChange: (name: string, value: string) => void;
+  /** Whether fields without a limit of their own show the limit of a run. */
+  isCounted?: boolean;
 }
 
-export const VariableFields = ({ variables, values, errors, onChange }: VariableFieldsProps) =>
+export const VariableFields = ({
+  variables,
+  values,
+  errors,
+  onChange,
+  isCounted = true,
+}: VariableFieldsProps) =>
   variables.map((variable) => (
     <VariableField
       key={variable.name}
@@ -48,6 +56,7 @@ export const VariableFields = ({ variables, values, errors, onChange }: Variable
       value={values[variable.name] ?? ""}
       error={errors[variable.name]}
       onChange={(value) => onChange(variable.name, value)}
+      isCounted={isCounted || variable.maxLength !== undefined}
     />
   ));
 
@@ -56,9 +65,10 @@ interface VariableFieldProps {
   value: string;
   error: string | undefined;
   onChange: (value: string) => void;
+  isCounted: boolean;
 }
 
-function VariableField({ variable, value, error, onChange }: VariableFieldProps) {
+function VariableField({ variable, value, error, onChange, isCounted }: VariableFieldProps) {
   const { name, description, required, enum: choices, maxLength, default: standard } = variable;
   const isOptional = !required || standard !== undefined;
   const hint = [description, standard ? `Default: ${shorten(standard)}` : ""].filter(Boolean).join(" – ");
@@ -68,7 +78,7 @@ function VariableField({ variable, value, error, onChange }: VariableFieldProps)
         {name}
         {isOptional && <span className="faint"> optional</span>}
       </span>
-      {!choices && <span className="xs faint num">{lengthLabel(value, maxLength)}</span>}
+      {!choices && isCounted && <span className="xs faint num">{lengthLabel(value, maxLength)}</span>}
     </span>
   );
   const isLine = maxLength !== undefined && maxLength <= LINE_CHARACTERS;

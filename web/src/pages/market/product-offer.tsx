@@ -1,7 +1,7 @@
 import type { ProductDetail } from "@stoa/sdk";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { lazy, useState } from "react";
+import { lazy, type ReactNode, useState } from "react";
 import { stoa } from "../../api.ts";
 import { useCopy } from "../../components/copy-button.tsx";
 import { FlagIcon, HeartFilledIcon, HeartIcon, ShareIcon } from "../../components/icons.tsx";
@@ -18,8 +18,14 @@ import { ScanBadges } from "./product-scan.tsx";
 
 const ReportDialog = lazy(() => import("./report-dialog.tsx"));
 
+interface OfferProps {
+  product: ProductDetail;
+  /** Another way to use it than to buy it. */
+  children?: ReactNode;
+}
+
 /** The price, what the buyer gets for it, and what else can be done with the product. */
-export function Offer({ product }: { product: ProductDetail }) {
+export function Offer({ product, children }: OfferProps) {
   const { price, currency, version } = product;
   const major = version.split(".")[0];
   return (
@@ -34,8 +40,14 @@ export function Offer({ product }: { product: ProductDetail }) {
       <Dependencies product={product} />
       <div className="row">
         <BuyButton product={product} />
-        <WishButton product={product} />
+        {!children && <WishButton product={product} />}
       </div>
+      {children && (
+        <div className="row">
+          {children}
+          <WishButton product={product} />
+        </div>
+      )}
       <Facts product={product} />
       {product.scan && <ScanBadges scan={product.scan} version={product.version} />}
       <Actions product={product} />

@@ -17,6 +17,7 @@ import { BuyButton, Offer } from "./product-offer.tsx";
 import { Reviews } from "./product-reviews.tsx";
 import { Samples } from "./product-samples.tsx";
 import { ScoreCardSection } from "./score-card.tsx";
+import { TryButton, TryOut, useTryOut } from "./try-out.tsx";
 
 const route = getRouteApi("/p/$slug");
 
@@ -24,6 +25,7 @@ export default function Product() {
   const { slug } = route.useParams();
   const id = productIdOf(slug);
   const { data: product } = useSuspenseQuery(productQuery(id));
+  const tries = useTryOut(product);
   useTitle(product.title);
   return (
     <main className="product" id="content">
@@ -32,6 +34,7 @@ export default function Product() {
         <div>
           <Head product={product} />
           {product.scoreCard && <ScoreCardSection card={product.scoreCard} />}
+          {tries && <TryOut key={id} {...tries} />}
           <Variables variables={product.variables} />
           <Samples samples={product.samples} />
           <Preview product={product} />
@@ -42,7 +45,7 @@ export default function Product() {
           <Similar id={id} />
         </div>
         <div className="col">
-          <Offer product={product} />
+          <Offer product={product}>{tries && tries.tryOut.leftToday > 0 && <TryButton {...tries} />}</Offer>
           <Seller author={product.author} />
         </div>
       </div>
