@@ -60,7 +60,7 @@ test("a public page: its scripts do not share a slow line with its first paint",
   const context = await openContext(browser);
   const { page, complaints } = await openWebPage(context, market.origin);
   const id = await createProduct(await market.createUser({ role: "seller" }), { title: "Poet" });
-  for (const path of ["/", "/search", `/p/${id}`]) {
+  for (const path of ["/", "/search", `/p/${id}`, `/checkout/${id}`]) {
     await page.goto(market.origin + path);
     await page.getByLabel("Search products").waitFor();
     const [paint, script] = await page.evaluate<[number, number]>(`[

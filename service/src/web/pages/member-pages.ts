@@ -71,5 +71,4 @@ export const MEMBER_PAGES: Record<string, string> = {
 /** Addresses of the client for everybody that search engines do not list, with the module and title of each. */
 export const OPEN_PAGES: Record<string, { module: string; title: string }> = {
   "/restore": { module: "src/pages/operation/restore.tsx", title: "Restore a backup" },
-  "/checkout/:productId": { module: "src/pages/buying/checkout.tsx", title: "Checkout" },
 };

@@ -68,6 +68,17 @@ ${reviews(responses, product.id)}
   };
 }
 
+/** What the client shows at the top of a checkout that has not begun. Search engines do not list it. */
+export const checkoutPage = (product: ProductDetail): ClientPage => ({
+  title: `Buy ${product.title}`,
+  head: html`<meta name="robots" content="noindex">`,
+  main: html`<main class="checkout" id="content">
+<p class="crumb"><a href="/p/${productPath(product)}" dir="auto">${product.title}</a></p>
+<h1 class="title" dir="auto">Buy ${product.title}</h1>
+<p>${priceOf(product)}</p>
+</main>`,
+});
+
 export function sellerPage(origin: string, responses: Responses, seller: Seller): ClientPage {
   const { name, bio, avatar } = seller;
   const path = `/u/${seller.handle ?? seller.id}`;

@@ -9,7 +9,7 @@ import { html } from "../../platform/http/html.ts";
 import { storeReferral } from "../../platform/http/referral-cookie.ts";
 import { sendClientPage } from "./client-page.ts";
 import { MEMBER_PAGES, OPEN_PAGES } from "./member-pages.ts";
-import { homePage, missingPage, productPage, searchPage, sellerPage } from "./public-pages.ts";
+import { checkoutPage, homePage, missingPage, productPage, searchPage, sellerPage } from "./public-pages.ts";
 import { sharedRunPage } from "./shared-run-page.ts";
 
 /** The sidebar, of dense pages. */
@@ -39,6 +39,7 @@ export function addClientPages(app: FastifyInstance, ctx: Context): void {
   });
   addProductPage(app, ctx);
   addSellerPage(app, ctx);
+  addCheckoutPage(app, ctx);
   for (const [path, { module, title }] of Object.entries(OPEN_PAGES))
     app.get(path, (request, reply) => {
       storeReferral(request, reply);
@@ -97,6 +98,24 @@ function addSellerPage(app: FastifyInstance, ctx: Context): void {
         if (decodeURIComponent(pathOf(request)) !== path)
           return { redirect: path + queryOf(request), isPermanent: true };
         return sellerPage(ctx.links.origin(), responses, seller);
+      },
+    });
+  });
+}
+
+function addCheckoutPage(app: FastifyInstance, ctx: Context): void {
+  app.get("/checkout/:productId", (request, reply) => {
+    storeReferral(request, reply);
+    const requests = firstRequests(pathOf(request), {});
+    return sendClientPage(ctx, request, reply, {
+      requests,
+      memberRequests: memberRequestsOf(request),
+      modules: ["src/pages/buying/checkout.tsx"],
+      describe: (responses) => {
+        const found = responses[requests[0] ?? ""];
+        const product: ProductDetail | undefined = found?.status === 200 ? found.body.data : undefined;
+        const isNew = !("order" in (request.query as object)) && product?.access.reason === "none";
+        return isNew ? checkoutPage(product) : { title: "Checkout", head: NO_INDEX };
       },
     });
   });
