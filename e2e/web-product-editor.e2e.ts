@@ -81,7 +81,7 @@ test("a first product: from an empty account to the market, after a test run, in
   await context.close();
 });
 
-const TABS = ["details", "price", "media", "samples", "discounts", "referrals", "versions"];
+const TABS = ["details", "price", "media", "samples", "tries", "discounts", "referrals", "versions"];
 
 for (const look of looks)
   test(`the editor, ${look.width} pixels, ${look.scheme}: sound in each tab`, async () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { createProduct } from "@stoa/service/test/factories.ts";
+import { createDraft, createProduct } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { type ProviderServer, startProviderServer } from "@stoa/service/test/provider-server.ts";
 import { gatedPieces } from "@stoa/service/test/run-streams.ts";
@@ -157,6 +157,64 @@ suite("try-out on the page of a product", () => {
     await page.reload();
     await page.getByRole("link", { name: "Run" }).first().waitFor();
     assert.equal(await page.getByRole("button", { name: /^Try/ }).count(), 0);
+    await context.close();
+  });
+});
+
+suite("tries in the editor of a product", () => {
+  test("seller turns tries on, sees what they used, changes a limit, turns them off and takes that back", async () => {
+    for (const look of looks) {
+      const { context, session } = await openMember(market, browser, { look });
+      const keyId = await createProviderKey(session);
+      const productId = await createProduct(session, { preview: "Three lines." });
+      const watched = await openAt(context, market, `/studio/products/${productId}?tab=tries`);
+      const { page } = watched;
+      await page.getByLabel("Model", { exact: true }).waitFor();
+      await page.getByLabel("Tries of all visitors a day").fill("0");
+      await click(page, "Let visitors try it");
+      await page.getByLabel("Tries of all visitors a day").and(page.locator("[aria-invalid]")).waitFor();
+      dropRefusals(watched);
+      await mustBeSound(watched, "tries of a product with a wrong limit");
+      await page.getByLabel("Tries of all visitors a day").fill("20");
+      await page.getByLabel("Tries of one visitor a day").fill("2");
+      await click(page, "Let visitors try it");
+      await sees(page, "Visitors can try the product now");
+      const read = async () => (await session.get(`/v1/products/${productId}/try-out`)).body.data;
+      const { apiKeyId, maxPerDay, maxPerVisitorPerDay } = await read();
+      assert.deepEqual([apiKeyId, maxPerDay, maxPerVisitorPerDay], [keyId, 20, 2]);
+
+      provider.next({ answer: { text: "Rain.", usage: { input: 90, output: 6 } } });
+      assert.equal((await tryProduct(createGuest(market), productId)).status, 200);
+      provider.next("quota");
+      assert.equal((await tryProduct(createGuest(market), productId)).status, 503);
+      await page.reload();
+      await sees(page, "2 of 20");
+      await sees(page, "1 answered, 0 withheld, 1 failed");
+      await sees(page, /^Your account at OpenAI has no credit left/);
+      await mustBeSound(watched, "tries of a product");
+      await page.getByLabel("At most a month, in USD").fill("7.5");
+      await click(page, "Save the limits");
+      await sees(page, "Limits saved");
+      assert.equal((await read()).monthlyBudget, 7.5);
+      await click(page, "Turn tries off");
+      await sees(page, "Visitors can no longer try the product");
+      await page.getByText("Undo", { exact: true }).click();
+      await sees(page, /of \$7\.50/);
+      await context.close();
+    }
+  });
+
+  test("draft: says that tries need a product on sale; key that was deleted: says what to do", async () => {
+    const { context, session } = await openMember(market, browser);
+    const draft = await openAt(context, market, `/studio/products/${await createDraft(session)}?tab=tries`);
+    await sees(draft.page, "Visitors can try products that are on sale");
+    await mustBeSound(draft, "tries of a draft");
+    const productId = await createProduct(session);
+    const apiKeyId = await createProviderKey(session);
+    await allowTries(session, { productId, apiKeyId });
+    assert.equal((await session.delete(`/v1/ai/keys/${apiKeyId}`)).status, 200);
+    const { page } = await openAt(context, market, `/studio/products/${productId}?tab=tries`);
+    await sees(page, "The key of OpenAI was deleted, so nobody can try the product.");
     await context.close();
   });
 });

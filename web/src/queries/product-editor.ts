@@ -8,6 +8,7 @@ export const EDITOR_TABS = [
   "media",
   "samples",
   "tests",
+  "tries",
   "discounts",
   "referrals",
   "versions",

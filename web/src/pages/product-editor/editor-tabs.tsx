@@ -12,6 +12,7 @@ const Price = lazy(() => import("./price-tab.tsx"));
 const Media = lazy(() => import("./media-tab.tsx"));
 const Samples = lazy(() => import("./samples-tab.tsx"));
 const Tests = lazy(() => import("./tests-tab.tsx"));
+const Tries = lazy(() => import("./tries-tab.tsx"));
 const Discounts = lazy(() => import("./discounts-tab.tsx"));
 const Referrals = lazy(() => import("./referrals-tab.tsx"));
 const Versions = lazy(() => import("./versions-tab.tsx"));
@@ -23,6 +24,7 @@ const TABS: { tab: EditorTab; label: string; content: ReactNode }[] = [
   { tab: "media", label: "Images and files", content: <Media /> },
   { tab: "samples", label: "Samples", content: <Samples /> },
   { tab: "tests", label: "Tests", content: <Tests /> },
+  { tab: "tries", label: "Tries", content: <Tries /> },
   { tab: "discounts", label: "Discounts", content: <Discounts /> },
   { tab: "referrals", label: "Referrals", content: <Referrals /> },
   { tab: "versions", label: "Versions", content: <Versions /> },
