@@ -44,6 +44,22 @@ export const encodeImage = (upload: UploadedFile): Promise<EncodedImage> => reen
 /** Re-encodes the picture as one small WebP: upright, in sRGB, without metadata. */
 export const encodeAvatar = (upload: UploadedFile): Promise<EncodedAvatar> => reencode(upload, toAvatar);
 
+/** What link previews show: 1200 × 630, as https://developers.facebook.com/docs/sharing/webmasters/images asks for. */
+const PREVIEW = { width: 1_200, height: 630 };
+/** Of drawings that are 320 pixels wide at 72 dots per inch. */
+const PREVIEW_DENSITY = (72 * PREVIEW.width) / 320;
+
+/** Paints a generated cover as PNG for link previews, which take no SVG. */
+export const paintPreview = (svg: string): Promise<Buffer> =>
+  withConcurrencyLimit(async () => {
+    const sharp = await loadSharp();
+    return sharp(Buffer.from(svg), { density: PREVIEW_DENSITY })
+      .resize({ ...PREVIEW, fit: "cover" })
+      .png({ palette: true })
+      .timeout({ seconds: TIMEOUT_SECONDS })
+      .toBuffer();
+  });
+
 type Picture = string | Buffer;
 
 async function reencode<T>(upload: UploadedFile, encode: (picture: Picture) => Promise<T>): Promise<T> {
@@ -81,7 +97,10 @@ function loadSharp() {
     sharp.concurrency(1);
     sharp.block({ operation: ["VipsForeignLoad"] });
     sharp.unblock({
-      operation: ["Png", "Jpeg", "Webp", "Nsgif", "Heif"].map((reader) => `VipsForeignLoad${reader}`),
+      // Drawings of our own are read from memory. Uploads are read from files, and as PNG from memory.
+      operation: ["Png", "Jpeg", "Webp", "Nsgif", "Heif", "SvgBuffer"].map(
+        (reader) => `VipsForeignLoad${reader}`,
+      ),
     });
     return sharp;
   });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import sharp from "sharp";
 import { createDraft, createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 
@@ -45,6 +46,19 @@ test("GET /sitemap.xml: leads to every product on sale, and to no other", async 
   assert.ok(part.text.includes("/p/critic-"), part.text);
   assert.ok(!part.text.includes(draft), part.text);
   for (const path of ["/sitemaps/prod_x.xml", `/sitemaps/${draft}.xml`, "/sitemaps/%00.xml"])
+    assert.equal((await get(path)).status, 404, path);
+});
+
+test("the picture of a link preview: a PNG of the generated cover for a product without images", async () => {
+  const page = await get(`/p/poet-${poet}`);
+  const [, url] = /<meta property="og:image" content="([^"]+)">/.exec(page.text) ?? [];
+  assert.equal(url, `${market.origin}/covers/prompt/${poet}.png`);
+  const response = await fetch(String(url));
+  assert.equal(response.headers.get("content-type"), "image/png");
+  assert.equal(response.headers.get("cache-control"), "public, max-age=31536000, immutable");
+  const { width, height, format } = await sharp(Buffer.from(await response.arrayBuffer())).metadata();
+  assert.deepEqual({ width, height, format }, { width: 1200, height: 630, format: "png" });
+  for (const path of [`/covers/prompt/${poet}.svg`, `/covers/tool/${poet}.png`, "/covers/prompt/prod_x.png"])
     assert.equal((await get(path)).status, 404, path);
 });
 

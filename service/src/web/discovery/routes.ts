@@ -1,6 +1,8 @@
+import { coverSvg } from "@stoa/contract/cover";
 import { parseSearch, searchFilters, toAddress } from "@stoa/web/first-requests";
 import { cutText } from "@stoa/web/slug";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { paintPreview } from "../../catalog/files/image-encoder.ts";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import type { RateLimits } from "../../platform/http/rate-limit.ts";
@@ -10,6 +12,8 @@ import { SitemapParts, sitemapIndex } from "./sitemap.ts";
 
 const FEED_LENGTH = 50;
 const HOUR_SECONDS = 3_600;
+const YEAR_SECONDS = 31_536_000;
+const COVER_NAME = /^(prod_[0-9a-hjkmnp-tv-z]{26})\.png$/;
 /** Pages of members, and what has no content of its own. */
 const NOT_FOR_CRAWLERS = [
   "/account",
@@ -41,6 +45,19 @@ export function addDiscoveryPages(app: FastifyInstance, ctx: Context, limits: Ra
     const part = await parts.read((request.params as { start: string }).start);
     if (part === null) throw new ApiError("NOT_FOUND");
     return send(reply, "application/xml; charset=utf-8", part);
+  });
+  // It follows from the id, so that no product is looked up, and it never changes.
+  app.get<{ Params: { type: string; name: string } }>("/covers/:type/:name", async (request, reply) => {
+    const { refusal } = await limits.count({ kind: "guest", guestId: "" }, request.ip);
+    if (refusal) throw refusal;
+    const { type, name } = request.params;
+    const [, id] = COVER_NAME.exec(name) ?? [];
+    if (id === undefined || (type !== "prompt" && type !== "workflow")) throw new ApiError("NOT_FOUND");
+    const png = await paintPreview(coverSvg(id, type === "prompt" ? "PROMPT" : "WORKFLOW"));
+    return reply
+      .header("cache-control", `public, max-age=${YEAR_SECONDS}, immutable`)
+      .type("image/png")
+      .send(png);
   });
   app.get("/feed.xml", (request, reply) => sendFeed(ctx, request, reply));
 }

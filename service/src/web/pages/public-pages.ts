@@ -50,7 +50,7 @@ export function productPage(origin: string, responses: Responses, product: Produ
   const { title } = product;
   const description = shorten(product.description || title);
   const path = `/p/${productPath(product)}`;
-  const image = product.images[0];
+  const image = product.images[0] ?? `/covers/${product.type.toLowerCase()}/${product.id}.png`;
   return {
     title,
     description,
