@@ -97,7 +97,7 @@ test("guide authentication: its shell blocks give the described results", async 
 test("guide evaluations: its shell blocks give the described results", async () => {
   const blocks = await keyedBlocksOf("evaluations.md");
   const output = await run(blocks);
-  const [, stored, files, evaluated, card, proof, ...others] = output;
+  const [, stored, files, evaluated, card, proof, repeated, ...others] = output;
   const { visibleCases, hiddenCases, sha256 } = JSON.parse(stored!).data;
   assert.deepEqual([visibleCases, hiddenCases], [1, 1]);
   const [imported, ...exported] = files!.split("\n");
@@ -117,6 +117,9 @@ test("guide evaluations: its shell blocks give the described results", async () 
   assert.deepEqual([scoreCard.testSetSha256, scoreCard.models[0].isSandbox], [sha256, true]);
   assert.equal(scoreCard.models[0].passPowerK.rate.value, 1);
   assert.equal(JSON.parse(proof!).data.outputs.length, 6);
+  assert.deepEqual(scoreCard.regressions, []);
+  const { maxCost, monthlyBudget, used, paused } = JSON.parse(repeated!).data;
+  assert.deepEqual([maxCost, monthlyBudget, used, paused], [0.5, 2, { evaluations: 0, cost: 0 }, null]);
   assert.deepEqual(others, [], "a shell block without an assertion");
 });
 

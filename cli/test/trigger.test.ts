@@ -37,6 +37,7 @@ suite("stoa trigger", () => {
     "product.updated",
     "product.unpublished",
     "evaluation.completed",
+    "evaluation.regressed",
     "test",
   ])
     test(`${type}: happens, and leaves neither a product nor an endpoint`, async () => {
@@ -106,7 +107,7 @@ suite("stoa trigger", () => {
       stoa.run(["trigger"]),
     ]);
     const types = JSON.parse(list.stdout).map(({ type }: { type: string }) => type);
-    assert.equal(types.length, 10);
+    assert.equal(types.length, 11);
     assert.deepEqual([unknown.code, none.code], [1, 1]);
     assert.match(unknown.stderr, /no type of event.*\nfix: stoa trigger --list/);
   });

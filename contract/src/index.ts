@@ -45,6 +45,7 @@ import * as evaluations from "./execution/evaluations.ts";
 import * as executions from "./execution/executions.ts";
 import * as models from "./execution/models.ts";
 import * as openai from "./execution/openai.ts";
+import * as reEvaluations from "./execution/re-evaluations.ts";
 import * as runReceipts from "./execution/run-receipts.ts";
 import * as tryOuts from "./execution/try-outs.ts";
 import * as workflowRuns from "./execution/workflow-runs.ts";
@@ -182,6 +183,11 @@ export const api = {
     get: evaluations.get,
     cancel: evaluations.cancel,
     proof: evaluationProof.proof,
+  },
+  reEvaluations: {
+    get: reEvaluations.get,
+    set: reEvaluations.set,
+    delete: reEvaluations.turnOff,
   },
   ai: {
     execute: executions.execute,
@@ -583,7 +589,7 @@ export type {
   Review,
   UpdateReview,
 } from "./catalog/reviews.ts";
-export type { ScoreCard } from "./catalog/score-card.ts";
+export type { Regression, ScoreCard } from "./catalog/score-card.ts";
 export type { Seller } from "./catalog/sellers.ts";
 export {
   MAX_TEST_CASES,
@@ -733,6 +739,7 @@ export {
   type Evaluation,
   type EvaluationDetail,
   type EvaluationEstimate,
+  type EvaluationStarter,
   type EvaluationStatus,
   MAX_EXCERPT_CHARACTERS,
   MAX_RUNS_OF_COLUMN,
@@ -760,6 +767,7 @@ export {
   OpenAiError,
   type OpenAiModel,
 } from "./execution/openai.ts";
+export type { ReEvaluation, SetReEvaluation } from "./execution/re-evaluations.ts";
 export { RunReceipt } from "./execution/run-receipts.ts";
 export type { SetTryOut, Try, TryOut, TryResult } from "./execution/try-outs.ts";
 export { MAX_TRY_OUT_CHARACTERS, MAX_TRY_OUT_CONTENT } from "./execution/try-outs.ts";

@@ -2,7 +2,7 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AccountView, AddPaymentMethod, AdminDispute, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Backup, BackupDownloadLink, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, CardSetup, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, Configuration, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateRestore, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DatabaseReport, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, EvaluateProduct, Evaluation, EvaluationDetail, EvaluationEstimate, EvaluationProof, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, Health, HideReview, ImportResult, Job, LedgerVerification, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductChecks, ProductDetail, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, Queue, QueuedEmail, QuotaUsage, QuotePurchase, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, Restore, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, ScoreCard, Seller, SendMagicLink, Session, SetPayoutAccount, SetTryOut, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, StartAccountView, StartCardSetup, StartRestore, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestCaseInput, TestSet, TestSetImportResult, TestWorkflow, Try, TryOut, TryResult, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, VersionReport, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AccountView, AddPaymentMethod, AdminDispute, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Backup, BackupDownloadLink, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, CardSetup, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, Configuration, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateRestore, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DatabaseReport, DisableTwoFactor, DiscountCode, EmailSent, Estimate, EstimateExecution, EvaluateProduct, Evaluation, EvaluationDetail, EvaluationEstimate, EvaluationProof, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, Health, HideReview, ImportResult, Job, LedgerVerification, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductChecks, ProductDetail, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, Queue, QueuedEmail, QuotaUsage, QuotePurchase, ReEvaluation, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, Restore, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, ScoreCard, Seller, SendMagicLink, Session, SetPayoutAccount, SetReEvaluation, SetTryOut, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, StartAccountView, StartCardSetup, StartRestore, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestCaseInput, TestSet, TestSetImportResult, TestWorkflow, Try, TryOut, TryResult, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, VersionReport, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -1451,6 +1451,42 @@ export class EvaluationsResource extends Resource {
   }
 }
 
+export class ReEvaluationsResource extends Resource {
+  /**
+   * Read within which limits a product is evaluated again, and what that cost
+   *
+   * Needs the permission `products:write`.
+   */
+  get(productId: string, options?: RequestOptions): Call<ReEvaluation> {
+    return this.client.call("GET", `/products/${pathPart(productId)}/re-evaluation`, {}, options);
+  }
+
+  /**
+   * Let the service repeat the evaluation of a product on your provider keys
+   *
+   * The service repeats the newest completed evaluation of the version on sale, with its test set, models, keys and repeats. Reasons are a model that the price list calls deprecated, a changed price, and the schedule of the operator. It never costs more than `maxCost`, the month never more than `monthlyBudget`, and no key more than its own budget.
+   *
+   * Needs the permission `ai:execute`.
+   */
+  set(productId: string, body: SetReEvaluation, options?: RequestOptions): Call<ReEvaluation> {
+    return this.client.call("PUT", `/products/${pathPart(productId)}/re-evaluation`, { body }, options);
+  }
+
+  /**
+   * Stop repeating the evaluations of a product
+   *
+   * One that runs continues; cancel it by its id.
+   *
+   * Needs the permission `products:write`.
+   */
+  delete(productId: string, options?: RequestOptions): Call<{
+    productId: string;
+    deleted: true;
+  }> {
+    return this.client.call("DELETE", `/products/${pathPart(productId)}/re-evaluation`, {}, options);
+  }
+}
+
 export interface AiExecutionsListQuery {
   /** Page number, from 1 */
   page?: undefined | number;
@@ -1894,7 +1930,7 @@ export interface EventsListQuery {
 
 export interface EventsStreamQuery {
   /** Only these, with commas or repeated; all when omitted */
-  types?: undefined | (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">)[];
+  types?: undefined | (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "evaluation.regressed" | "user.subscription.updated" | "test">)[];
   /** In place of the header Last-Event-ID */
   lastEventId?: undefined | string;
 }

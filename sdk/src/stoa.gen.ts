@@ -2,7 +2,7 @@
 import { Ai } from "./ai.ts";
 import { Client, type StoaOptions } from "./client.ts";
 import { Events } from "./events.ts";
-import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, EvaluationsResource, FilesResource, ImagesResource, NotificationsResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, RefundsResource, RequestLogsResource, RestoresResource, ReviewsResource, SalesResource, SellersResource, SharedRunsResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource, WishlistResource } from "./resources.gen.ts";
+import { AccountResource, AdminResource, AnalyticsResource, ApiKeysResource, BalanceResource, CategoriesResource, DeliveriesResource, DiscountCodesResource, EvaluationsResource, FilesResource, ImagesResource, NotificationsResource, OauthResource, OpenaiResource, PaymentMethodsResource, PayoutsResource, ProductsResource, PurchasesResource, ReEvaluationsResource, RefundsResource, RequestLogsResource, RestoresResource, ReviewsResource, SalesResource, SellersResource, SharedRunsResource, SignInResource, TagsResource, TwoFactorResource, WebhooksResource, WishlistResource } from "./resources.gen.ts";
 import { TryOuts } from "./try-outs.ts";
 
 /** The client of a Stoa service: `new Stoa({ baseUrl, apiKey })`, then `stoa.products.list()`. */
@@ -26,6 +26,7 @@ export class Stoa {
   readonly discountCodes: DiscountCodesResource;
   readonly analytics: AnalyticsResource;
   readonly evaluations: EvaluationsResource;
+  readonly reEvaluations: ReEvaluationsResource;
   readonly ai: Ai;
   readonly tryOuts: TryOuts;
   readonly sharedRuns: SharedRunsResource;
@@ -63,6 +64,7 @@ export class Stoa {
     this.discountCodes = new DiscountCodesResource(client);
     this.analytics = new AnalyticsResource(client);
     this.evaluations = new EvaluationsResource(client);
+    this.reEvaluations = new ReEvaluationsResource(client);
     this.ai = new Ai(client);
     this.tryOuts = new TryOuts(client);
     this.sharedRuns = new SharedRunsResource(client);

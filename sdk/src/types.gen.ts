@@ -287,6 +287,8 @@ export interface ScoreCard {
   hiddenCases: number;
   repeats: number;
   models: ScoredModel[];
+  /** Models that pass less than before; empty as soon as an evaluation finds none */
+  regressions: Regression[];
   /** How many evaluations of this version were started; the newest completed one is shown */
   evaluations: number;
   /** Real runs of this version by others than its author that ended, and how many failed */
@@ -349,6 +351,49 @@ export interface ScoredModel {
       effectiveN: number;
     } | null;
   } | null;
+}
+
+/** A model that passes fewer runs of the same cases than before, by more than the 95 % intervals explain. */
+export interface Regression {
+  /** null: as the steps of the workflow say */
+  provider: string | null;
+  model: string | null;
+  /** model: the same content passed more before; version: the version before passed more */
+  cause: Open<"model" | "version">;
+  /** When the first evaluation that measured it completed */
+  since: string;
+  before: {
+    evaluationId: string;
+    version: string;
+    /** ISO 8601, UTC, milliseconds */
+    evaluatedAt: string;
+    passed: number;
+    /** Runs with a deterministic verdict; a run without an output did not pass */
+    n: number;
+    /** With its 95 % Wilson interval; null: no run has a verdict */
+    rate: {
+      /** From 0 to 1; each case counts equally */
+      value: number;
+      low: number;
+      high: number;
+      /** How many independent runs the interval is worth: repeats of one case are alike */
+      effectiveN: number;
+    } | null;
+  };
+  after: {
+    passed: number;
+    /** Runs with a deterministic verdict; a run without an output did not pass */
+    n: number;
+    /** With its 95 % Wilson interval; null: no run has a verdict */
+    rate: {
+      /** From 0 to 1; each case counts equally */
+      value: number;
+      low: number;
+      high: number;
+      /** How many independent runs the interval is worth: repeats of one case are alike */
+      effectiveN: number;
+    } | null;
+  };
 }
 
 /** Why moderators rejected or suspended a product. */
@@ -579,6 +624,8 @@ export interface UpdateProduct {
   models?: Record<string, string>;
   /** The commission of a referrer, as a part of the net price, from your part; null: the rate of your account */
   commissionBasisPoints?: number | null;
+  /** With a new version: true if it passes fewer tests than the version on sale, which its changelog then tells buyers. Required if evaluations of both measured that beyond their intervals */
+  acknowledgesRegression?: boolean;
 }
 
 /** A change of a product's status. */
@@ -653,6 +700,8 @@ export interface ProductRunCounts {
 export interface Version {
   version: string;
   changelog: string;
+  /** Whether the seller says that it passes fewer tests than the version before */
+  acknowledgesRegression: boolean;
   /** ISO 8601, UTC, milliseconds */
   createdAt: string;
   /** The version that you get if you name none */
@@ -664,6 +713,8 @@ export interface Version {
 export interface VersionDetail {
   version: string;
   changelog: string;
+  /** Whether the seller says that it passes fewer tests than the version before */
+  acknowledgesRegression: boolean;
   /** ISO 8601, UTC, milliseconds */
   createdAt: string;
   /** The version that you get if you name none */
@@ -1831,6 +1882,8 @@ export interface Evaluation {
   visibleCases: number;
   hiddenCases: number;
   repeats: number;
+  /** seller: by a request; otherwise why the service repeated the evaluation before it */
+  startedBy: Open<"seller" | "model_deprecated" | "price_changed" | "schedule">;
   status: Open<"running" | "completed" | "failed" | "canceled">;
   /** Why it failed. The results so far stay */
   error: {
@@ -1843,6 +1896,8 @@ export interface Evaluation {
   /** The price list and its version */
   prices: string;
   columns: EvaluationColumn[];
+  /** Models that pass less than before; empty until it completed, and for unreleased versions */
+  regressions: Regression[];
   /** ISO 8601, UTC, milliseconds */
   createdAt: string;
   completedAt: string | null;
@@ -1912,6 +1967,8 @@ export interface EvaluationDetail {
   visibleCases: number;
   hiddenCases: number;
   repeats: number;
+  /** seller: by a request; otherwise why the service repeated the evaluation before it */
+  startedBy: Open<"seller" | "model_deprecated" | "price_changed" | "schedule">;
   status: Open<"running" | "completed" | "failed" | "canceled">;
   /** Why it failed. The results so far stay */
   error: {
@@ -1924,6 +1981,8 @@ export interface EvaluationDetail {
   /** The price list and its version */
   prices: string;
   columns: EvaluationColumn[];
+  /** Models that pass less than before; empty until it completed, and for unreleased versions */
+  regressions: Regression[];
   /** ISO 8601, UTC, milliseconds */
   createdAt: string;
   completedAt: string | null;
@@ -1996,6 +2055,40 @@ export interface EvaluationProof {
   })[];
   /** The public keys of this marketplace (JWKS) */
   keysUrl: string;
+}
+
+/** The limits within which the service repeats evaluations. */
+export interface ReEvaluation {
+  /** USD of one repeated evaluation */
+  maxCost: number;
+  /** USD of all repeated evaluations that start in a calendar month (UTC); at least maxCost. A running one counts with its whole maxCost */
+  monthlyBudget: number;
+  /** The operator's schedule: days after which an evaluation is repeated; null: none */
+  intervalDays: number | null;
+  /** In this month (UTC) */
+  used: {
+    evaluations: number;
+    /** USD */
+    cost: number;
+  };
+  /** Set when the evaluation cannot be repeated. Evaluate again, or send these settings again */
+  paused: {
+    /** A code of this API, such as PROVIDER_KEY_NOT_FOUND */
+    code: string;
+    /** The evaluation that cannot be repeated */
+    evaluationId: string;
+    /** ISO 8601, UTC, milliseconds */
+    at: string;
+  } | null;
+  /** ISO 8601, UTC, milliseconds */
+  updatedAt: string;
+}
+
+export interface SetReEvaluation {
+  /** USD of one repeated evaluation */
+  maxCost: number;
+  /** USD of all repeated evaluations that start in a calendar month (UTC); at least maxCost. A running one counts with its whole maxCost */
+  monthlyBudget: number;
 }
 
 export interface ExecutionResult {
@@ -2609,7 +2702,7 @@ export interface OpenAiModel {
 /** The envelope that webhooks deliver, byte for byte. */
 export interface Event {
   id: string;
-  type: Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">;
+  type: Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "evaluation.regressed" | "user.subscription.updated" | "test">;
   /** ISO 8601, UTC, milliseconds */
   created: string;
   /** As in the webhook of its type */
@@ -2622,7 +2715,7 @@ export interface WebhookEndpoint {
   url: string;
   description: string;
   /** null: all */
-  eventTypes: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">)[] | null;
+  eventTypes: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "evaluation.regressed" | "user.subscription.updated" | "test">)[] | null;
   enabled: boolean;
   /** What X-Service-Signature signs: the timestamp, a dot and the raw body, or only the raw body */
   signatureContent: Open<"timestamp_body" | "body">;
@@ -2640,7 +2733,7 @@ export interface NewWebhookEndpoint {
   url: string;
   description: string;
   /** null: all */
-  eventTypes: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">)[] | null;
+  eventTypes: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "evaluation.regressed" | "user.subscription.updated" | "test">)[] | null;
   enabled: boolean;
   /** What X-Service-Signature signs: the timestamp, a dot and the raw body, or only the raw body */
   signatureContent: Open<"timestamp_body" | "body">;
@@ -2659,7 +2752,7 @@ export interface CreateWebhookEndpoint {
   url: string;
   description?: string;
   /** The event types that it gets; null: all. A requested `test` event always comes */
-  eventTypes?: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">)[] | null;
+  eventTypes?: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "evaluation.regressed" | "user.subscription.updated" | "test">)[] | null;
   enabled?: boolean;
   /** What X-Service-Signature signs: the timestamp, a dot and the raw body, or only the raw body */
   signatureContent?: Open<"timestamp_body" | "body">;
@@ -2672,7 +2765,7 @@ export interface UpdateWebhookEndpoint {
   url?: string;
   description?: string;
   /** The event types that it gets; null: all. A requested `test` event always comes */
-  eventTypes?: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">)[] | null;
+  eventTypes?: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "evaluation.regressed" | "user.subscription.updated" | "test">)[] | null;
   enabled?: boolean;
   /** What X-Service-Signature signs: the timestamp, a dot and the raw body, or only the raw body */
   signatureContent?: Open<"timestamp_body" | "body">;
@@ -2701,7 +2794,7 @@ export interface WebhookDelivery {
   id: string;
   endpointId: string;
   eventId: string;
-  eventType: Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test" | "execution.completed" | "execution.failed" | "execution.canceled" | "execution.waiting">;
+  eventType: Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "evaluation.regressed" | "user.subscription.updated" | "test" | "execution.completed" | "execution.failed" | "execution.canceled" | "execution.waiting">;
   status: Open<"pending" | "retrying" | "succeeded" | "failed" | "skipped" | "canceled">;
   /** Number of attempts */
   attempt: number;
@@ -2781,7 +2874,7 @@ export interface WebhookDeliveryDetail {
   id: string;
   endpointId: string;
   eventId: string;
-  eventType: Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test" | "execution.completed" | "execution.failed" | "execution.canceled" | "execution.waiting">;
+  eventType: Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "evaluation.regressed" | "user.subscription.updated" | "test" | "execution.completed" | "execution.failed" | "execution.canceled" | "execution.waiting">;
   status: Open<"pending" | "retrying" | "succeeded" | "failed" | "skipped" | "canceled">;
   /** Number of attempts */
   attempt: number;
@@ -2932,7 +3025,7 @@ export interface LoggedRequest {
 
 export interface Notification {
   id: string;
-  kind: Open<"sale.completed" | "sale.refund_requested" | "sale.refund_canceled" | "sale.refunded" | "sale.refund_failed" | "sale.disputed" | "sale.dispute_won" | "sale.dispute_lost" | "review.created" | "product.approved" | "product.rejected" | "product.suspended" | "product.reinstated" | "payout.completed" | "payout.failed" | "payout.returned" | "purchase.refunded" | "purchase.refund_rejected" | "purchase.refund_failed" | "purchase.refund_returned" | "purchase.disputed" | "purchase.dispute_closed" | "review.replied" | "product.version_released" | "plan.changed" | "plan.payment_failed" | "plan.confirmation_required" | "plan.disputed" | "execution.waiting" | "execution.completed" | "execution.failed" | "webhook.failing" | "webhook.disabled" | "webhook.deliveries_failed" | "webhook.changed" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "api_key.expiring" | "oauth_client.changed" | "oauth_grant.created" | "password.changed" | "two_factor.changed" | "identity.linked" | "identity.unlinked" | "payout_account.changed" | "session.created" | "account.viewed">;
+  kind: Open<"sale.completed" | "sale.refund_requested" | "sale.refund_canceled" | "sale.refunded" | "sale.refund_failed" | "sale.disputed" | "sale.dispute_won" | "sale.dispute_lost" | "review.created" | "product.approved" | "product.rejected" | "product.suspended" | "product.reinstated" | "evaluation.completed" | "evaluation.failed" | "evaluation.paused" | "evaluation.regressed" | "payout.completed" | "payout.failed" | "payout.returned" | "purchase.refunded" | "purchase.refund_rejected" | "purchase.refund_failed" | "purchase.refund_returned" | "purchase.disputed" | "purchase.dispute_closed" | "review.replied" | "product.version_released" | "product.regressed" | "plan.changed" | "plan.payment_failed" | "plan.confirmation_required" | "plan.disputed" | "execution.waiting" | "execution.completed" | "execution.failed" | "webhook.failing" | "webhook.disabled" | "webhook.deliveries_failed" | "webhook.changed" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "api_key.expiring" | "oauth_client.changed" | "oauth_grant.created" | "password.changed" | "two_factor.changed" | "identity.linked" | "identity.unlinked" | "payout_account.changed" | "session.created" | "account.viewed">;
   /** One line, such as “Ada bought Poet for $10.99” */
   title: string;
   /** A second sentence, such as the reason or the next step */
@@ -3082,6 +3175,10 @@ export interface NotificationPreferences {
     "product.rejected": NotificationPreference;
     "product.suspended": NotificationPreference;
     "product.reinstated": NotificationPreference;
+    "evaluation.completed": NotificationPreference;
+    "evaluation.failed": NotificationPreference;
+    "evaluation.paused": NotificationPreference;
+    "evaluation.regressed": NotificationPreference;
     "payout.completed": NotificationPreference;
     "payout.failed": NotificationPreference;
     "payout.returned": NotificationPreference;
@@ -3093,6 +3190,7 @@ export interface NotificationPreferences {
     "purchase.dispute_closed": NotificationPreference;
     "review.replied": NotificationPreference;
     "product.version_released": NotificationPreference;
+    "product.regressed": NotificationPreference;
     "plan.changed": NotificationPreference;
     "plan.payment_failed": NotificationPreference;
     "plan.confirmation_required": NotificationPreference;
@@ -3142,6 +3240,10 @@ export interface UpdateNotificationPreferences {
     "product.rejected"?: NotificationPreferenceChange;
     "product.suspended"?: NotificationPreferenceChange;
     "product.reinstated"?: NotificationPreferenceChange;
+    "evaluation.completed"?: NotificationPreferenceChange;
+    "evaluation.failed"?: NotificationPreferenceChange;
+    "evaluation.paused"?: NotificationPreferenceChange;
+    "evaluation.regressed"?: NotificationPreferenceChange;
     "payout.completed"?: NotificationPreferenceChange;
     "payout.failed"?: NotificationPreferenceChange;
     "payout.returned"?: NotificationPreferenceChange;
@@ -3153,6 +3255,7 @@ export interface UpdateNotificationPreferences {
     "purchase.dispute_closed"?: NotificationPreferenceChange;
     "review.replied"?: NotificationPreferenceChange;
     "product.version_released"?: NotificationPreferenceChange;
+    "product.regressed"?: NotificationPreferenceChange;
     "plan.changed"?: NotificationPreferenceChange;
     "plan.payment_failed"?: NotificationPreferenceChange;
     "plan.confirmation_required"?: NotificationPreferenceChange;
@@ -4436,7 +4539,7 @@ export interface AdminWebhookEndpoint {
   url: string;
   description: string;
   /** null: all */
-  eventTypes: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">)[] | null;
+  eventTypes: (Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "evaluation.regressed" | "user.subscription.updated" | "test">)[] | null;
   enabled: boolean;
   /** What X-Service-Signature signs: the timestamp, a dot and the raw body, or only the raw body */
   signatureContent: Open<"timestamp_body" | "body">;
@@ -4609,6 +4712,38 @@ export interface EvaluationCompletedEvent {
   };
 }
 
+export interface EvaluationRegressedEvent {
+  id: string;
+  type: "evaluation.regressed";
+  /** ISO 8601, UTC, milliseconds */
+  created: string;
+  /** An evaluation found models that pass fewer tests than before, beyond the intervals. Once for each model, until it passes again. Sent to the author */
+  data: {
+    evaluation: {
+      id: string;
+      productId: string;
+      version: string;
+      regressions: ({
+        provider: string | null;
+        model: string | null;
+        cause: Open<"model" | "version">;
+        before: {
+          evaluationId: string;
+          version: string;
+          passed: number;
+          n: number;
+        };
+        after: {
+          passed: number;
+          n: number;
+        };
+      })[];
+      /** ISO 8601, UTC, milliseconds */
+      completedAt: string;
+    };
+  };
+}
+
 export interface UserSubscriptionUpdatedEvent {
   id: string;
   type: "user.subscription.updated";
@@ -4766,7 +4901,7 @@ export interface ExecutionWaitingEvent {
 }
 
 /** An event of an account. Later versions of the service may send other types. */
-export type AccountEvent = ProductPublishedEvent | ProductUpdatedEvent | ProductUnpublishedEvent | PurchaseCompletedEvent | PurchaseRefundedEvent | PayoutCompletedEvent | ReviewCreatedEvent | EvaluationCompletedEvent | UserSubscriptionUpdatedEvent | TestEvent;
-export type AccountEventType = Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "user.subscription.updated" | "test">;
+export type AccountEvent = ProductPublishedEvent | ProductUpdatedEvent | ProductUnpublishedEvent | PurchaseCompletedEvent | PurchaseRefundedEvent | PayoutCompletedEvent | ReviewCreatedEvent | EvaluationCompletedEvent | EvaluationRegressedEvent | UserSubscriptionUpdatedEvent | TestEvent;
+export type AccountEventType = Open<"product.published" | "product.updated" | "product.unpublished" | "purchase.completed" | "purchase.refunded" | "payout.completed" | "review.created" | "evaluation.completed" | "evaluation.regressed" | "user.subscription.updated" | "test">;
 /** What a webhook receives: an event of the account, or the callback of a run. */
 export type WebhookEvent = AccountEvent | ExecutionCompletedEvent | ExecutionFailedEvent | ExecutionCanceledEvent | ExecutionWaitingEvent;

@@ -19,6 +19,7 @@ import { originAt } from "./core/loopback.ts";
 import { Metrics } from "./core/telemetry/metrics.ts";
 import { createVault } from "./core/vault.ts";
 import { EventFeed } from "./events/feed/feed.ts";
+import { findReleaseRegressions } from "./execution/evaluations/release-regressions.ts";
 import { findScoreCard } from "./execution/evaluations/score-card.ts";
 import { countRunFailures } from "./execution/executions/product-run-queries.ts";
 import { LiveRuns } from "./execution/prompt-runs/live-runs.ts";
@@ -187,6 +188,7 @@ const createContextParts = (
   findSampleRun,
   countRunFailures,
   findScoreCard,
+  findReleaseRegressions,
   executionKinds: { PROMPT: promptKind, WORKFLOW: workflowKind },
   operatorTasks: new OperatorTasks(),
   serviceControl: createServiceControl(),

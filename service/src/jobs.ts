@@ -59,6 +59,12 @@ import {
   advanceEvaluationJob,
   advanceEvaluations,
 } from "./execution/evaluations/advance.ts";
+import {
+  type NotifyOfRegressionData,
+  notifyOfRegression,
+  notifyOfRegressionJob,
+} from "./execution/evaluations/buyer-notifications.ts";
+import { repeatEvaluations } from "./execution/evaluations/re-evaluations.ts";
 import { eraseOldTexts, failAbandonedRuns } from "./execution/executions/executions.ts";
 import { deleteOldCalls } from "./execution/provider-keys/provider-calls.ts";
 import { deleteOldTries } from "./execution/try-outs/delete-old-tries.ts";
@@ -76,6 +82,7 @@ export const jobKinds = [
   detachMethodJob,
   recoverJob,
   advanceEvaluationJob,
+  notifyOfRegressionJob,
   deleteWebhookLogJob,
 ];
 
@@ -118,6 +125,7 @@ export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
   { name: "update-word-frequencies", cron: "47 4 * * *", run: () => updateWordFrequencies(ctx) },
   { name: "request-copy-checks", cron: "7 4 * * *", run: () => requestMissingCopyChecks(ctx) },
   { name: "advance-evaluations", cron: "* * * * *", run: () => advanceEvaluations(ctx) },
+  { name: "repeat-evaluations", cron: "21 * * * *", run: () => repeatEvaluations(ctx) },
   { name: "fail-abandoned-runs", cron: "* * * * *", run: () => failAbandonedRuns(ctx) },
   { name: "erase-run-texts", cron: "*/5 * * * *", run: async () => void (await eraseOldTexts(ctx)) },
   { name: "delete-old-tries", cron: "13 * * * *", run: () => deleteOldTries(ctx) },
@@ -165,6 +173,10 @@ export const listQueuedJobs = (ctx: Context): QueuedJob[] => [
   {
     ...advanceEvaluationJob,
     run: (data) => advanceEvaluation(ctx, (data as { evaluationId: string }).evaluationId),
+  },
+  {
+    ...notifyOfRegressionJob,
+    run: (data, signal) => notifyOfRegression(ctx, data as NotifyOfRegressionData, signal),
   },
   {
     ...recoverJob,

@@ -148,6 +148,7 @@ const configOf = (input: Partial<Config>): Config => ({
   taxRates: new Map(),
   taxInclusive: false,
   payoutSchedule: "weekly",
+  reEvaluationDays: 30,
   egressAddresses: [],
   webhookHeaderPrefix: "X-Service-",
   currency: "USD",

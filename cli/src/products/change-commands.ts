@@ -20,6 +20,7 @@ interface ProductOptions extends BodyOptions {
   compatibility?: string[];
   changelog?: string;
   newVersion?: string;
+  acknowledgesRegression?: boolean;
   ifMatch?: string;
   yes?: boolean;
 }
@@ -72,6 +73,7 @@ function defineUpdate(products: Command): void {
       .argument("<product>", "the product's id")
       .option("--changelog <text>", "what is new, for a new version")
       .option("--new-version <number>", "the number of the new version, such as 2.0.0")
+      .option("--acknowledges-regression", "the changelog says that the version passes fewer tests")
       .option("--if-match <etag>", "only if the product has still this ETag"),
   ).action(
     action<ProductOptions>(async (cli, options, id: string) => {
@@ -92,12 +94,14 @@ function defineUpdate(products: Command): void {
 }
 
 async function readProduct<T extends CreateProduct | UpdateProduct>(options: ProductOptions): Promise<T> {
-  const { title, type, description, category, price, currency, compatibility, changelog } = options;
+  const { title, type, description, category, price, currency, compatibility } = options;
+  const { changelog, acknowledgesRegression } = options;
   if (options.content !== undefined && options.contentFile !== undefined)
     throw new UsageError("--content and --content-file exclude each other", "Give one of them.");
   const content = options.contentFile === undefined ? options.content : await readText(options.contentFile);
   const own = { title, type: type?.toUpperCase(), description, category, price, currency, content };
-  const rest = { tags: options.tag, compatibility, changelog, version: options.newVersion };
+  const version = { version: options.newVersion, changelog, acknowledgesRegression };
+  const rest = { tags: options.tag, compatibility, ...version };
   return readBody<T>(options, { ...own, ...rest } as unknown as Partial<T>);
 }
 

@@ -27,6 +27,7 @@ export function defineProject(products: Command): void {
     .option("--force", "overwrite what changed on the service")
     .option("--publish", "then offer the product for sale")
     .option("--changelog <text>", "what is new, for a new version")
+    .option("--acknowledges-regression", "the changelog says that the version passes fewer tests")
     .addHelpText(
       "after",
       "\nA published product gets a new version by new content, and by each new file. In a terminal, push shows the changes and asks.",

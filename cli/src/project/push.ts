@@ -17,6 +17,7 @@ export interface PushOptions {
   yes?: boolean;
   publish?: boolean;
   changelog?: string;
+  acknowledgesRegression?: boolean;
 }
 
 export interface Push {
@@ -93,7 +94,7 @@ async function sendFields(
   const { fields } = local.file;
   const names = namesOf(comparison.fields, sides).filter((field) => fields[field] !== undefined);
   const change: Fields = Object.fromEntries(names.map((field) => [field, fields[field]]));
-  Object.assign(change, versionOf(local, product, names, options.changelog));
+  Object.assign(change, versionOf(local, product, names, options));
   if (Object.keys(change).length === 0) rememberFields(state, fields, product);
   else {
     const headers = etag === null ? {} : { "if-match": etag };
@@ -123,7 +124,7 @@ function versionOf(
   { file }: LocalProject,
   product: ProductDetail,
   changed: readonly string[],
-  given: string | undefined,
+  { changelog: given, acknowledgesRegression }: PushOptions,
 ): Fields {
   const { version, changelog } = file.fields;
   const isNew = version !== undefined && isNewer(String(version), product.version);
@@ -133,6 +134,7 @@ function versionOf(
   return {
     ...(isNew && { version: String(version) }),
     ...(hasVersion && text !== undefined && { changelog: text }),
+    ...(hasVersion && acknowledgesRegression && { acknowledgesRegression }),
   };
 }
 

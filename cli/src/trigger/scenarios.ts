@@ -60,6 +60,10 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     summary: "evaluates a product in the sandbox, and deletes it",
     run: (stage) => withProduct(stage, (productId) => evaluate(stage, productId)),
   },
+  "evaluation.regressed": {
+    summary: "evaluates a product and a worse version of it in the sandbox, and deletes it",
+    run: (stage) => withProduct(stage, (productId) => regress(stage, productId)),
+  },
   "user.subscription.updated": {
     summary: "upgrades your plan by one, and plans the way back for the end of the month",
     run: changePlan,
@@ -95,11 +99,25 @@ async function withProduct({ cli, stoa }: Stage, work: (productId: string) => Pr
 
 const LOOK_AGAIN_MS = 200;
 
-async function evaluate({ cli, stoa }: Stage, productId: string): Promise<void> {
+async function evaluate(stage: Stage, productId: string): Promise<void> {
   const assert = [{ type: "contains", value: "haiku" }];
-  await stoa.products.testSet.replace(productId, {
-    cases: [{ title: "Asks for a haiku", input: { topic: "rain" }, assert }],
-  });
+  // Two cases: with one, the intervals of "all pass" and "none passes" overlap.
+  const cases = ["rain", "snow"].map((topic) => ({
+    title: `Haiku about ${topic}`,
+    input: { topic },
+    assert,
+  }));
+  await stage.stoa.products.testSet.replace(productId, { cases });
+  await runEvaluation(stage, productId);
+}
+
+async function regress(stage: Stage, productId: string): Promise<void> {
+  await evaluate(stage, productId);
+  await stage.stoa.products.update(productId, { content: "Write a limerick about {{topic}}." });
+  await runEvaluation(stage, productId);
+}
+
+async function runEvaluation({ cli, stoa }: Stage, productId: string): Promise<void> {
   const models = [{ apiKeyId: "sandbox", model: "sandbox-echo" }];
   const { id } = await stoa.evaluations.create(productId, { models, repeats: 1, maxCost: 1 });
   while ((await stoa.evaluations.get(id)).status === "running")

@@ -256,6 +256,11 @@ export const UpdateProduct = z
     type: fields.type.describe(
       "Can change until the product is first published; the content is checked again",
     ),
+    acknowledgesRegression: z
+      .boolean()
+      .describe(
+        "With a new version: true if it passes fewer tests than the version on sale, which its changelog then tells buyers. Required if evaluations of both measured that beyond their intervals",
+      ),
   })
   .partial()
   .meta({ id: "UpdateProduct" });

@@ -40,6 +40,28 @@ const ScoredModel = z
   })
   .meta({ id: "ScoredModel" });
 
+export const Regression = z
+  .object({
+    provider: z.string().nullable().describe("null: as the steps of the workflow say"),
+    model: z.string().nullable(),
+    cause: z
+      .enum(["model", "version"])
+      .describe("model: the same content passed more before; version: the version before passed more"),
+    since: Timestamp.describe("When the first evaluation that measured it completed"),
+    before: z.object({
+      evaluationId: z.string(),
+      version: z.string(),
+      evaluatedAt: Timestamp,
+      ...counted,
+    }),
+    after: z.object(counted),
+  })
+  .meta({
+    id: "Regression",
+    description:
+      "A model that passes fewer runs of the same cases than before, by more than the 95 % intervals explain.",
+  });
+
 export const ScoreCard = z
   .object({
     evaluationId: z.string(),
@@ -49,6 +71,9 @@ export const ScoreCard = z
     hiddenCases: z.int(),
     repeats: z.int(),
     models: z.array(ScoredModel),
+    regressions: z
+      .array(Regression)
+      .describe("Models that pass less than before; empty as soon as an evaluation finds none"),
     evaluations: z
       .int()
       .describe("How many evaluations of this version were started; the newest completed one is shown"),
@@ -65,6 +90,7 @@ export const ScoreCard = z
   });
 
 export type ScoreCard = z.input<typeof ScoreCard>;
+export type Regression = z.input<typeof Regression>;
 
 export const get = endpoint({
   name: "products.scoreCard.get",

@@ -14,6 +14,9 @@ export const SemanticVersion = z
 const versionFields = {
   version: z.string(),
   changelog: z.string(),
+  acknowledgesRegression: z
+    .boolean()
+    .describe("Whether the seller says that it passes fewer tests than the version before"),
   createdAt: Timestamp,
   current: z.boolean().describe("The version that you get if you name none"),
 };

@@ -69,6 +69,27 @@ export const eventData = {
       }),
     })
     .describe("An evaluation of a product completed. Sent to its author"),
+  "evaluation.regressed": z
+    .object({
+      evaluation: z.object({
+        id,
+        productId: id,
+        version: z.string(),
+        regressions: z.array(
+          z.object({
+            provider: z.string().nullable(),
+            model: z.string().nullable(),
+            cause: z.enum(["model", "version"]),
+            before: z.object({ evaluationId: id, version: z.string(), passed: z.int(), n: z.int() }),
+            after: z.object({ passed: z.int(), n: z.int() }),
+          }),
+        ),
+        completedAt: Timestamp,
+      }),
+    })
+    .describe(
+      "An evaluation found models that pass fewer tests than before, beyond the intervals. Once for each model, until it passes again. Sent to the author",
+    ),
   "user.subscription.updated": z
     .object({
       subscription: z.object({

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Regression } from "../catalog/score-card.ts";
 import { endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { paging, Timestamp } from "../core/envelope.ts";
 
@@ -42,6 +43,7 @@ export const EvaluateProduct = z
 
 const evaluationStatuses = ["running", "completed", "failed", "canceled"] as const;
 const columnKinds = ["product", "baseline"] as const;
+const evaluationStarters = ["seller", "model_deprecated", "price_changed", "schedule"] as const;
 
 const columnFields = {
   kind: z.enum(columnKinds).describe("baseline: the model gets the variables alone, without the product"),
@@ -71,6 +73,9 @@ export const Evaluation = z
     visibleCases: z.int(),
     hiddenCases: z.int(),
     repeats: z.int(),
+    startedBy: z
+      .enum(evaluationStarters)
+      .describe("seller: by a request; otherwise why the service repeated the evaluation before it"),
     status: z.enum(evaluationStatuses),
     error: z
       .object({ code: z.string(), message: z.string() })
@@ -80,6 +85,9 @@ export const Evaluation = z
     cost: z.number().describe("USD so far"),
     prices: z.string().describe("The price list and its version"),
     columns: z.array(Column),
+    regressions: z
+      .array(Regression)
+      .describe("Models that pass less than before; empty until it completed, and for unreleased versions"),
     createdAt: Timestamp,
     completedAt: Timestamp.nullable(),
   })
@@ -152,6 +160,7 @@ export type Evaluation = z.input<typeof Evaluation>;
 export type EvaluationDetail = z.input<typeof EvaluationDetail>;
 export type EvaluationEstimate = z.input<typeof EvaluationEstimate>;
 export type EvaluationStatus = (typeof evaluationStatuses)[number];
+export type EvaluationStarter = (typeof evaluationStarters)[number];
 
 const access = { who: "member", permission: "ai:execute" } as const;
 const ofProduct = z.object({ productId: z.string() });

@@ -63,6 +63,24 @@ export const EVENT_TYPES: readonly EventType[] = [
       models: [{ provider: "openai", model: "gpt-5-mini", passed: 57, n: 60 }],
     },
   }),
+  define(
+    "evaluation.regressed",
+    "An evaluation found models that pass fewer tests than before. Sent to the author.",
+    {
+      evaluation: {
+        ...{ id: "eval_01kf5vj4x6w3rh9m2k8p5z7t1f", productId, version: "1.2.0", completedAt: at },
+        regressions: [
+          {
+            ...{ provider: "openai", model: "gpt-5-mini", cause: "model" as const },
+            before: {
+              ...{ evaluationId: "eval_01kf5vj2m8e5tb7c4y9r1q6s3d", version: "1.2.0", passed: 57, n: 60 },
+            },
+            after: { passed: 31, n: 60 },
+          },
+        ],
+      },
+    },
+  ),
   define("user.subscription.updated", "The plan of an account changed. Sent to the account.", {
     subscription: { userId: sellerId, oldPlan: "FREE", newPlan: "PRO", effectiveDate: at },
   }),

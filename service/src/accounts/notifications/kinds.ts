@@ -112,6 +112,31 @@ export const kinds = {
     text: () => "Publish it again to sell it.",
     url: studioProductUrl,
   }),
+  "evaluation.completed": kind<{ product: string; version: string; result: string }>({
+    subject: "product",
+    title: ({ data }) => `The evaluation of ${data.product} ${data.version} completed`,
+    text: ({ data }) => `${data.result}.`,
+    url: studioProductUrl,
+  }),
+  // The error's message may quote the texts of a run.
+  "evaluation.failed": kind<{ product: string; version: string; code: string }>({
+    subject: "product",
+    title: ({ data }) => `The evaluation of ${data.product} ${data.version} failed`,
+    text: ({ data }) => `Error ${data.code}. Its results so far stay.`,
+    url: studioProductUrl,
+  }),
+  "evaluation.paused": kind<{ product: string; code: string; reason: string }>({
+    subject: "product",
+    title: ({ data }) => `${data.product} cannot be evaluated again`,
+    text: ({ data }) => `Error ${data.code}: ${data.reason}.`,
+    url: studioProductUrl,
+  }),
+  "evaluation.regressed": kind<{ product: string; result: string }>({
+    subject: "product",
+    title: ({ data }) => `${data.product} passes fewer of its tests than before`,
+    text: ({ data }) => `${data.result}.`,
+    url: studioProductUrl,
+  }),
   "payout.completed": kind<{ amount: string; start: string; end: string }>({
     subject: "payout",
     title: ({ data }) => `${data.amount} was paid out to you`,
@@ -176,6 +201,12 @@ export const kinds = {
   "product.version_released": kind<{ product: string; version: string }>({
     subject: "product",
     title: ({ data }) => `Version ${data.version} of ${data.product} is out`,
+    url: ({ id, data }) => productUrl(id, data.product),
+  }),
+  "product.regressed": kind<{ product: string; result: string }>({
+    subject: "product",
+    title: ({ data }) => `${data.product} passes fewer of its seller's tests than before`,
+    text: ({ data }) => `${data.result}.`,
     url: ({ id, data }) => productUrl(id, data.product),
   }),
   "plan.changed": kind<{ from: string; to: string }>({

@@ -19,6 +19,7 @@ import { authorizeChange, detailAfterChange, type LockedProduct, lockProductForC
 import { lastFindings, mustHaveNoSecret, reportFindings, scanProduct, storeScan } from "./product-scans.ts";
 import { lockProductsOf, type ModerationDecision, writeMove } from "./queries.ts";
 import { resolveReports } from "./report-queries.ts";
+import { mustAcknowledgeRegression } from "./score-card.ts";
 import { parseVersion } from "./semantic-version.ts";
 import { requestVersionNotifications } from "./version-notifications.ts";
 
@@ -99,6 +100,13 @@ async function move(
   if (complete) await mustBeSellable(ctx, tx, product);
   const scan = complete ? scanProduct(product) : null;
   if (scan) mustHaveNoSecret(scan);
+  if (complete && moves[name].by === "author")
+    await mustAcknowledgeRegression(
+      ctx,
+      tx,
+      product,
+      "Create a version above it with acknowledgesRegression: true and a changelog that tells buyers",
+    );
   const change = scan && { result: scan, before: await lastFindings(tx, product.id) };
   const said = { reasonCode, reason };
   const after = { ...productAfterMove(ctx, product, name), ...decisionAfterMove(ctx, name, said) };

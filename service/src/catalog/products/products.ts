@@ -53,6 +53,7 @@ import {
 } from "./queries.ts";
 import { mustFitType, resolveSamples, type StoredSample, toSample } from "./samples.ts";
 import { SCANNED_FIELDS } from "./scanned-texts.ts";
+import { mustAcknowledgeRegression } from "./score-card.ts";
 import { isNewerVersion, nextMinorVersion, parseVersion } from "./semantic-version.ts";
 import { requestVersionNotifications } from "./version-notifications.ts";
 
@@ -151,6 +152,7 @@ export async function insertDraft(ctx: Context, tx: Tx, author: Author, draft: D
     preview: draft.preview ?? "",
     files: [],
     images: [],
+    acknowledgesRegression: false,
     status: "draft" as const,
     createdAt: now,
     updatedAt: now,
@@ -227,6 +229,7 @@ const AUTHOR_FIELDS: readonly (keyof LockedProduct)[] = [
   "images",
   "version",
   "changelog",
+  "acknowledgesRegression",
 ];
 const VERSIONED_FIELDS: readonly (keyof LockedProduct)[] = ["content", "contentFormat", "variables", "files"];
 
@@ -276,12 +279,19 @@ const withoutUndefined = <T extends object>(change: T) =>
 function assignVersion(
   before: LockedProduct,
   after: LockedProduct,
-  change: { version?: string | undefined; changelog?: string | undefined },
+  change: Pick<UpdateProduct, "version" | "changelog" | "acknowledgesRegression">,
 ): LockedProduct {
   if (!before.firstPublishedAt) return after;
   const newContent = VERSIONED_FIELDS.some((field) => !isDeepStrictEqual(before[field], after[field]));
+  const { acknowledgesRegression = false } = change;
   if (!newContent && (change.version ?? before.version) === before.version) {
-    if ((change.changelog ?? before.changelog) === before.changelog) return after;
+    if (acknowledgesRegression && !before.acknowledgesRegression)
+      throw ruleViolation(
+        "acknowledgesRegression",
+        "belongs to a new version: send content or version with it",
+      );
+    if ((change.changelog ?? before.changelog) === before.changelog)
+      return { ...after, acknowledgesRegression: before.acknowledgesRegression };
     throw ruleViolation("changelog", "belongs to a new version: send content or version with it");
   }
   const version = change.version ?? nextMinorVersion(before.version);
@@ -289,7 +299,13 @@ function assignVersion(
     throw ruleViolation("version", `must be greater than ${before.version}`);
   if (!SEMANTIC_VERSION.test(version))
     throw ruleViolation("version", `is required: there is no minor version after ${before.version}`);
-  return { ...after, version, changelog: change.changelog ?? "" };
+  const changelog = change.changelog ?? "";
+  if (acknowledgesRegression && changelog.trim() === "")
+    throw ruleViolation(
+      "changelog",
+      "is required with acknowledgesRegression: tell buyers what the version does worse, and why",
+    );
+  return { ...after, version, changelog, acknowledgesRegression };
 }
 
 /** Moderators do not check the terms of a sale. */
@@ -399,7 +415,15 @@ async function checkChange(
     if (before.firstPublishedAt) mustAcceptOldInputs(before, after);
   }
   const scan = await checkScan(db, after, fields);
-  return { before, after: { ...after, released: releasedVersion(ctx, before, after) }, fields, scan };
+  const released = releasedVersion(ctx, before, after);
+  if (fields.includes("content") && !isDeepStrictEqual(released, before.released))
+    await mustAcknowledgeRegression(
+      ctx,
+      db,
+      { ...after, released: before.released },
+      "Send acknowledgesRegression: true and a changelog that tells buyers, or improve the content",
+    );
+  return { before, after: { ...after, released }, fields, scan };
 }
 
 const SCANNED_STATUSES: ReadonlySet<string> = new Set(["published", "pending_review"]);

@@ -15,6 +15,7 @@ export interface VersionRow {
   contentFormat: "text" | "messages";
   variables: Variable[];
   changelog: string;
+  acknowledgesRegression: boolean;
   files: StoredFile[];
 }
 
@@ -98,7 +99,8 @@ const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName"
   p.moderation_reason as "moderationReason", p.moderated_at as "moderatedAt"`;
 
 /** The columns that a new version copies. */
-const VERSION_COLUMNS = `v.version, v.content, v.content_format as "contentFormat", v.variables, v.changelog, v.files`;
+const VERSION_COLUMNS = `v.version, v.content, v.content_format as "contentFormat", v.variables, v.changelog,
+  v.acknowledges_regression as "acknowledgesRegression", v.files`;
 
 /**
  * A product as one reader gets it, in one round trip. A buyer gets the newest released version of the bought major line,
@@ -222,6 +224,7 @@ export interface ListedVersion {
   version: string;
   numbers: number[];
   changelog: string;
+  acknowledgesRegression: boolean;
   createdAt: Date;
 }
 
@@ -237,7 +240,7 @@ export async function listVersions(
     .where("v.productId", "=", productId)
     .$if(released, (versions) => versions.whereRef("v.numbers", "<=", "p.released"));
   const items = await found
-    .select(["v.version", "v.numbers", "v.changelog", "v.createdAt"])
+    .select(["v.version", "v.numbers", "v.changelog", "v.acknowledgesRegression", "v.createdAt"])
     .orderBy("v.numbers", "desc")
     .limit(paging.limit)
     .offset(offsetOf(paging))
@@ -258,6 +261,7 @@ export const findOneVersion = (db: Queries, productId: string, version: string) 
       "contentFormat",
       "variables",
       "changelog",
+      "acknowledgesRegression",
       "files",
       "createdAt",
     ])
@@ -324,6 +328,7 @@ export const insertVersion = (tx: Tx, productId: string, version: NewVersion, no
       contentFormat: version.contentFormat,
       variables: JSON.stringify(version.variables),
       changelog: version.changelog,
+      acknowledgesRegression: version.acknowledgesRegression,
       files: JSON.stringify(version.files),
       createdAt: now,
     })

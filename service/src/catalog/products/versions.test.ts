@@ -57,6 +57,7 @@ suite("GET /products/:id/versions", () => {
     assert.deepEqual(data[0], {
       version: "2.0.0",
       changelog: "Note of 2.0.0",
+      acknowledgesRegression: false,
       createdAt: market.clock.now.toISOString(),
       current: true,
       readable: false,
@@ -109,6 +110,7 @@ suite("GET /products/:id/versions", () => {
     assert.deepEqual((await buyer.get(pathOf(id, "1.0.0"))).body.data, {
       version: "1.0.0",
       changelog: "",
+      acknowledgesRegression: false,
       createdAt: new Date(market.clock.now.getTime() - 1_000).toISOString(),
       current: false,
       content: contentOf("1.0.0"),

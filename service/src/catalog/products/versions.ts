@@ -11,9 +11,13 @@ import { isNewerVersion } from "./semantic-version.ts";
 const isInBoughtLine = (product: ProductForReader, version: string) =>
   product.entitled && majorOf(version) === majorOf(product.version);
 
-const toVersion = (product: ProductForReader, { version, changelog, createdAt }: ListedVersion) => ({
+const toVersion = (
+  product: ProductForReader,
+  { version, changelog, acknowledgesRegression, createdAt }: ListedVersion,
+) => ({
   version,
   changelog,
+  acknowledgesRegression,
   createdAt: createdAt.toISOString(),
   current: version === product.version,
 });

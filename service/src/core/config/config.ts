@@ -68,6 +68,8 @@ export interface Config {
   taxInclusive: boolean;
   /** null: payouts only on request. */
   payoutSchedule: PayoutSchedule | null;
+  /** After this many days, evaluations are repeated where the seller allows it; null: never. */
+  reEvaluationDays: number | null;
   egressAddresses: string[];
   webhookHeaderPrefix: string;
   currency: string;
@@ -304,6 +306,7 @@ export function readConfig(variables: EnvironmentVariables = process.env): Confi
     feeBasisPoints: read.integer("STOA_FEES", 0, 10_000, 1_000),
     ...readTaxSettings(read),
     payoutSchedule: readPayoutSchedule(read),
+    reEvaluationDays: read.integer("STOA_REEVALUATION_DAYS", 0, 365, 30) || null,
     egressAddresses: read.list("STOA_EGRESS_ADDRESSES", isIpv4, []),
     webhookHeaderPrefix: readHeaderPrefix(read),
     ...readCurrencies(read),

@@ -95,6 +95,7 @@ const definitions: SettingDefinition[] = [
   },
   { name: "STOA_TAX_INCLUSIVE", show: ({ taxInclusive }) => onOff(taxInclusive) },
   { name: "STOA_PAYOUT_SCHEDULE", show: ({ payoutSchedule }) => payoutSchedule ?? "off" },
+  { name: "STOA_REEVALUATION_DAYS", show: ({ reEvaluationDays }) => String(reEvaluationDays ?? 0) },
   { name: "STOA_CURRENCY", show: ({ currency }) => currency },
   { name: "STOA_CURRENCIES", show: ({ currencies }) => listed(currencies) },
   secret("STOA_METRICS_TOKEN", ({ metricsToken }) => metricsToken !== null),

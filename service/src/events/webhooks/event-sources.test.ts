@@ -256,6 +256,30 @@ const eventCauses: [name: string, prepare: Scenario, expected: EventsOf][] = [
     { seller: "evaluation.completed" },
   ],
   [
+    "an evaluation is worse than that of the version before",
+    async () => {
+      // It completes, too: another event.
+      await forgetAll();
+      await hasEndpoint(seller, { url: `${receiver.url}/seller`, eventTypes: ["evaluation.regressed"] });
+      const productId = await createProduct(seller);
+      const cases = ["rain", "snow", "sun"].map((topic) => ({
+        ...{ title: topic, input: { topic } },
+        assert: [{ type: "contains", value: "haiku" }],
+      }));
+      await storeTestSet(seller, productId, cases);
+      const worker = startWorker(market);
+      await untilEvaluated(market, seller, await startEvaluation(seller, productId));
+      const content = "Write a song about {{topic}} in {{language=English}}.";
+      await seller.patch(`/v1/products/${productId}`, { content });
+      return async () => {
+        await untilEvaluated(market, seller, await startEvaluation(seller, productId));
+        await worker.stop();
+        return undefined;
+      };
+    },
+    { seller: "evaluation.regressed" },
+  ],
+  [
     "a user upgrades the plan",
     async () => {
       const session = await asPerson(buyer);

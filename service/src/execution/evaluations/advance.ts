@@ -1,4 +1,3 @@
-import type { ScoreCard } from "@stoa/contract";
 import type { TestCase } from "@stoa/evaluation";
 import { findStoredTestSet, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
 import type { Context } from "../../core/context.ts";
@@ -16,6 +15,12 @@ import { placeFinder, toColumnRun } from "./column-run.ts";
 import { hashContent, toRunInput } from "./evaluation-plan.ts";
 import { type Grade, gradeInThread } from "./grading-thread.ts";
 import {
+  type CompletedEvaluation,
+  notifyOfCompletion,
+  notifyOfFailure,
+  reportRegressions,
+} from "./notifications.ts";
+import {
   type ColumnRow,
   type ColumnRun,
   type EvaluationRow,
@@ -23,8 +28,10 @@ import {
   endEvaluation,
   findColumnRun,
   findEvaluation,
+  findReleaseOf,
   insertResults,
   listColumns,
+  listComparable,
   listGraded,
   listResults,
   listToAdvance,
@@ -32,6 +39,7 @@ import {
   type ResultRow,
   startColumn,
 } from "./queries.ts";
+import { type FoundRegression, findRegressions } from "./regressions.ts";
 import { type ResultTexts, sealResultTexts } from "./results.ts";
 import { scoreModels } from "./score-models.ts";
 import { findTestedVersion, listRunInputs } from "./tested-cases.ts";
@@ -153,20 +161,30 @@ function endReasonOf(run: ColumnRun | undefined, items: EndedItem[], isLast: boo
 
 async function end(ctx: Context, tx: Tx, evaluation: EvaluationRow, reason: EndReason): Promise<void> {
   const { id } = evaluation;
-  const scores =
-    reason.status === "completed"
-      ? scoreModels(await listColumns(tx, [id]), await listResults(tx, id), evaluation)
-      : null;
   const completedAt = ctx.now();
-  await endEvaluation(tx, id, { ...reason, completedAt, scores });
-  if (scores) await publishCompletion(ctx, tx, { ...evaluation, completedAt, scores });
+  if (reason.status !== "completed") {
+    await endEvaluation(tx, id, { ...reason, completedAt, scores: null });
+    if (reason.errorCode !== null) await notifyOfFailure(ctx, tx, evaluation, reason.errorCode);
+    return;
+  }
+  const scores = scoreModels(await listColumns(tx, [id]), await listResults(tx, id), evaluation);
+  const completed = { ...evaluation, completedAt, scores };
+  const found = await compareWithEarlier(tx, completed);
+  const regressions = found.map(({ isNew: _, ...regression }) => regression);
+  await endEvaluation(tx, id, { ...reason, completedAt, scores, regressions });
+  await publishCompletion(ctx, tx, completed);
+  await notifyOfCompletion(ctx, tx, completed);
+  const isNew = found.some((regression) => regression.isNew);
+  if (isNew) await reportRegressions(ctx, tx, completed, regressions);
 }
 
-const publishCompletion = (
-  ctx: Context,
-  tx: Tx,
-  evaluation: EvaluationRow & { completedAt: Date; scores: ScoreCard["models"] },
-) =>
+async function compareWithEarlier(tx: Tx, evaluation: CompletedEvaluation): Promise<FoundRegression[]> {
+  const release = await findReleaseOf(tx, evaluation);
+  if (!release) return [];
+  return findRegressions({ ...evaluation, ...release }, await listComparable(tx, evaluation));
+}
+
+const publishCompletion = (ctx: Context, tx: Tx, evaluation: CompletedEvaluation) =>
   publishEvent(ctx, tx, [evaluation.userId], "evaluation.completed", {
     evaluation: {
       id: toId("eval", evaluation.id),

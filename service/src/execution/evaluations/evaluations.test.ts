@@ -277,7 +277,7 @@ test("the score card: the newest completed evaluation of the released version, b
       hiddenCases: 1,
       repeats: 2,
     },
-    ...{ evaluations: 2, runs: { failed: 1, n: 2 } },
+    ...{ regressions: [], evaluations: 2, runs: { failed: 1, n: 2 } },
   });
   await author.patch(`/v1/products/${productId}`, {
     content: "Sing about {{topic}} in {{language=English}}.",

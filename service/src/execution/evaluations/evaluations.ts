@@ -9,14 +9,15 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
-import type { Queries } from "../../platform/db/database.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import { DataResponse } from "../../platform/http/route.ts";
 import { requestCancelByIds } from "../executions/queries.ts";
 import { PRICE_LIST } from "../provider-keys/cost.ts";
 import { engine } from "../workflow-runs/engine.ts";
 import { startNextColumn } from "./advance.ts";
-import { planEvaluation } from "./evaluation-plan.ts";
+import { type PlannedColumn, planEvaluation } from "./evaluation-plan.ts";
+import { listModelPrices } from "./model-prices.ts";
 import {
   type ColumnRow,
   countResults,
@@ -29,6 +30,7 @@ import {
   listOfProduct,
   listResults,
   lockEvaluation,
+  type NewEvaluation,
   type ResultRow,
 } from "./queries.ts";
 import { openResultTexts } from "./results.ts";
@@ -46,7 +48,8 @@ export async function createEvaluation(
   const { product, contentSha256, testSet, columns } = await planEvaluation(ctx, caller, productId, request);
   const id = ctx.newId();
   await ctx.db.transaction().execute(async (tx) => {
-    const isInserted = await insertEvaluation(tx, {
+    const now = ctx.now();
+    const values = {
       id,
       productId: product.id,
       userId: caller.userId,
@@ -55,23 +58,38 @@ export async function createEvaluation(
       testSetId: testSet.id,
       repeats: request.repeats,
       maxCostUsd: request.maxCost,
-      priceList: PRICE_LIST,
-      createdAt: ctx.now(),
-    });
-    if (!isInserted)
+      startedBy: "seller" as const,
+      modelPrices: listModelPrices(columns, { content: product.content, at: now }),
+    };
+    if (!(await beginEvaluation(ctx, tx, values, columns, { product, testSet })))
       throw new ApiError("INVALID_STATE", "An evaluation of this product runs. Wait for it, or cancel it.", {
         current: "running",
         allowed: ["completed", "failed", "canceled"],
       });
-    await insertColumns(
-      tx,
-      columns.map((column, n) => ({ ...column, evaluationId: id, n })),
-    );
     await ctx.idempotencyKey?.bind(tx, toId("eval", id));
-    const evaluation = required(await findEvaluation(tx, id), "the new evaluation");
-    await startNextColumn(ctx, tx, evaluation, await listColumns(tx, [id]), { product, testSet });
   });
   return new DataResponse(await readOne(ctx, id), { status: 202 });
+}
+
+/** Inserts an evaluation and starts its first column. False: one of the product runs already. */
+export async function beginEvaluation(
+  ctx: Context,
+  tx: Tx,
+  values: Omit<NewEvaluation, "priceList" | "createdAt">,
+  columns: readonly PlannedColumn[],
+  tested: Parameters<typeof startNextColumn>[4],
+): Promise<boolean> {
+  const { id } = values;
+  if (!(await insertEvaluation(tx, { ...values, priceList: PRICE_LIST, createdAt: ctx.now() }))) return false;
+  await insertColumns(
+    tx,
+    columns.map(({ kind, provider, model, isSandbox, apiKeys }, n) => ({
+      ...{ evaluationId: id, n, kind, provider, model, isSandbox, apiKeys },
+    })),
+  );
+  const evaluation = required(await findEvaluation(tx, id), "the new evaluation");
+  await startNextColumn(ctx, tx, evaluation, await listColumns(tx, [id]), tested);
+  return true;
 }
 
 /** For a repeated Idempotency-Key. */
@@ -207,6 +225,7 @@ function toEvaluation(
     visibleCases: cases.length - hiddenCases,
     hiddenCases,
     repeats: row.repeats,
+    startedBy: row.startedBy,
     status: row.status,
     error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
     maxCost: Number(row.maxCostUsd),
@@ -223,6 +242,7 @@ function toEvaluation(
       n: countOf(column.n)?.n ?? 0,
       cost: Number(column.costUsd),
     })),
+    regressions: row.regressions,
     createdAt: row.createdAt.toISOString(),
     completedAt: row.completedAt?.toISOString() ?? null,
   };

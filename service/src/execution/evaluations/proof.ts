@@ -61,7 +61,10 @@ async function maySee(
 ): Promise<boolean> {
   if (isMember(caller) && caller.userId === userId) return true;
   const product = await findVisibleProduct(ctx, caller, toId("prod", productId)).catch(nullIfInvisible);
-  return product !== null && (await findScoreCard(ctx, product))?.evaluationId === toId("eval", id);
+  const card = product && (await findScoreCard(ctx, product));
+  // A regression names the evaluation before it, whose numbers readers of the card may verify, too.
+  const shown = [card?.evaluationId, ...(card?.regressions ?? []).map(({ before }) => before.evaluationId)];
+  return shown.includes(toId("eval", id));
 }
 
 function nullIfInvisible(error: unknown): null {

@@ -1,7 +1,15 @@
-import type { EvaluationProof, EvaluationStatus, ScoreCard } from "@stoa/contract";
+import type {
+  EvaluationProof,
+  EvaluationStarter,
+  EvaluationStatus,
+  Regression,
+  ScoreCard,
+} from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import type { ModelPrice } from "./model-prices.ts";
+import type { ComparableEvaluation } from "./regressions.ts";
 
 export interface EvaluationRow {
   id: string;
@@ -13,6 +21,10 @@ export interface EvaluationRow {
   repeats: number;
   maxCostUsd: string;
   priceList: string;
+  startedBy: EvaluationStarter;
+  /** At the beginning. */
+  modelPrices: ModelPrice[];
+  regressions: Regression[];
   status: EvaluationStatus;
   errorCode: string | null;
   errorMessage: string | null;
@@ -48,18 +60,21 @@ export interface ResultRow {
   sealedTexts: string;
 }
 
-type NewEvaluation = Omit<
+export type NewEvaluation = Omit<
   EvaluationRow,
-  "status" | "errorCode" | "errorMessage" | "completedAt" | "maxCostUsd"
+  "status" | "errorCode" | "errorMessage" | "completedAt" | "maxCostUsd" | "regressions"
 > & {
   maxCostUsd: number;
 };
 
 /** False: an evaluation of the product runs already. */
-export async function insertEvaluation(tx: Tx, evaluation: NewEvaluation): Promise<boolean> {
+export async function insertEvaluation(
+  tx: Tx,
+  { modelPrices, ...evaluation }: NewEvaluation,
+): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await tx
     .insertInto("evaluations")
-    .values(evaluation)
+    .values({ ...evaluation, modelPrices: JSON.stringify(modelPrices) })
     .onConflict((conflict) => conflict.column("productId").where("status", "=", "running").doNothing())
     .executeTakeFirst();
   return (numInsertedOrUpdatedRows ?? 0n) > 0n;
@@ -86,7 +101,8 @@ const COLUMNS = [
     "repeats",
     "maxCostUsd",
   ] as const),
-  ...(["priceList", "status", "errorCode", "errorMessage", "createdAt", "completedAt"] as const),
+  ...(["priceList", "startedBy", "modelPrices", "regressions"] as const),
+  ...(["status", "errorCode", "errorMessage", "createdAt", "completedAt"] as const),
 ] as const;
 
 export const findEvaluation = (db: Queries, id: string): Promise<EvaluationRow | undefined> =>
@@ -207,16 +223,18 @@ export async function endEvaluation(
   id: string,
   {
     scores,
+    regressions = [],
     ...end
   }: Pick<EvaluationRow, "status" | "errorCode" | "errorMessage"> & {
     completedAt: Date;
     /** null: it did not complete. */
     scores: ScoreCard["models"] | null;
+    regressions?: Regression[];
   },
 ): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("evaluations")
-    .set({ ...end, scores: scores && JSON.stringify(scores) })
+    .set({ ...end, scores: scores && JSON.stringify(scores), regressions: JSON.stringify(regressions) })
     .where("id", "=", id)
     .where("status", "=", "running")
     .executeTakeFirst();
@@ -254,10 +272,10 @@ interface Released {
   version: string;
 }
 
-type CardRow = Pick<
-  EvaluationRow,
-  "id" | "productId" | "userId" | "version" | "testSetId" | "repeats" | "priceList"
-> & { completedAt: Date; scores: ScoreCard["models"] };
+export type CardRow = Omit<EvaluationRow, "completedAt"> & {
+  completedAt: Date;
+  scores: ScoreCard["models"];
+};
 
 /** The newest completed one of a version, unless its content was another draft then. */
 export async function findCardEvaluation(
@@ -265,12 +283,58 @@ export async function findCardEvaluation(
   { productId, version }: Released,
 ): Promise<CardRow | undefined> {
   const { rows } = await sql<CardRow>`
-    select e.id, e.product_id, e.user_id, e.version, e.test_set_id, e.repeats, e.price_list, e.completed_at, e.scores
+    select e.id, e.product_id, e.user_id, e.version, e.content_sha256, e.test_set_id, e.repeats, e.max_cost_usd,
+           e.price_list, e.started_by, e.model_prices, e.regressions, e.status, e.error_code, e.error_message,
+           e.created_at, e.completed_at, e.scores
       from evaluations e join product_versions v on v.product_id = e.product_id and v.version = e.version
      where e.product_id = ${productId} and e.version = ${version} and e.status = 'completed'
        and e.content_sha256 = encode(sha256(convert_to(v.content, 'UTF8')), 'hex')
      order by e.id desc limit 1`.execute(db);
   return rows[0];
+}
+
+/** The newest completed one of any version with this content. */
+export async function findNewestOfContent(db: Queries, productId: string, contentSha256: string) {
+  const { rows } = await sql<Pick<CardRow, "id" | "testSetId" | "scores">>`
+    select id, test_set_id, scores from evaluations
+     where product_id = ${productId} and content_sha256 = ${contentSha256} and status = 'completed'
+     order by id desc limit 1`.execute(db);
+  return rows[0];
+}
+
+const MAX_COMPARED = 200;
+
+/** Completed evaluations of released versions by the same test set, the oldest first, without the given one. */
+export async function listComparable(
+  db: Queries,
+  { id, productId, version, testSetId }: Pick<EvaluationRow, "id" | "productId" | "version" | "testSetId">,
+): Promise<ComparableEvaluation[]> {
+  const { rows } = await sql<ComparableEvaluation>`
+    select e.id, e.version, e.content_sha256, e.completed_at, e.scores, e.regressions,
+           v.numbers < (select numbers from product_versions
+                         where product_id = e.product_id and version = ${version}) as is_older
+      from evaluations e
+      join products p on p.id = e.product_id
+      join product_versions v on v.product_id = e.product_id and v.version = e.version
+      join test_sets t on t.id = e.test_set_id
+     where e.product_id = ${productId} and e.id <> ${id} and e.status = 'completed' and v.numbers <= p.released
+       and t.sha256 = (select sha256 from test_sets where id = ${testSetId})
+     order by e.id desc limit ${MAX_COMPARED}`.execute(db);
+  return rows.reverse();
+}
+
+/** null: buyers do not get this version. `isAcknowledged`: the changelog of its content says that it passes less. */
+export async function findReleaseOf(
+  db: Queries,
+  { productId, version }: Released,
+): Promise<{ major: number; isAcknowledged: boolean } | null> {
+  const { rows } = await sql<{ major: number; isAcknowledged: boolean }>`
+    select v.numbers[1] as major,
+           exists (select from product_versions o where o.product_id = v.product_id and o.acknowledges_regression
+                     and o.content = v.content) as is_acknowledged
+      from product_versions v join products p on p.id = v.product_id and p.released = v.numbers
+     where v.product_id = ${productId} and v.version = ${version}`.execute(db);
+  return rows[0] ?? null;
 }
 
 export async function findScores(db: Queries, id: string): Promise<ScoreCard["models"] | null> {
@@ -302,5 +366,12 @@ export async function countEvaluations(db: Queries, { productId, version }: Rele
   return total;
 }
 
-export const deleteOfUser = (tx: Tx, userId: string) =>
-  tx.deleteFrom("evaluations").where("userId", "=", userId).execute();
+export async function deleteOfUser(tx: Tx, userId: string): Promise<void> {
+  await tx.deleteFrom("evaluations").where("userId", "=", userId).execute();
+  await tx
+    .deleteFrom("reEvaluations")
+    .where("productId", "in", (products) =>
+      products.selectFrom("products").select("id").where("authorId", "=", userId),
+    )
+    .execute();
+}

@@ -10,6 +10,7 @@ import {
   resumeEvaluation,
 } from "./evaluations.ts";
 import { readProof } from "./proof.ts";
+import { readReEvaluation, setReEvaluation, turnReEvaluationOff } from "./re-evaluations.ts";
 import { readScoreCard } from "./score-card.ts";
 
 export const evaluationRoutes = [
@@ -41,6 +42,17 @@ export const evaluationRoutes = [
       api.evaluations.cancel,
       (ctx, caller, { params }) => cancelEvaluation(ctx, caller, params.evaluationId),
       resumeCancellation,
+    ),
+  ),
+  route(api.reEvaluations.get, (ctx, caller, { params }) => readReEvaluation(ctx, caller, params.productId)),
+  withoutCacheChange(
+    route(api.reEvaluations.set, (ctx, caller, { params, body }) =>
+      setReEvaluation(ctx, caller, params.productId, body),
+    ),
+  ),
+  withoutCacheChange(
+    route(api.reEvaluations.delete, (ctx, caller, { params }) =>
+      turnReEvaluationOff(ctx, caller, params.productId),
     ),
   ),
 ];

@@ -22,6 +22,7 @@ export const findScoreCard: FindScoreCard = async (ctx, product) => {
     hiddenCases,
     repeats: row.repeats,
     models: row.scores,
+    regressions: row.regressions,
     evaluations: await countEvaluations(ctx.db, released),
     runs: await countRealRuns(ctx.db, { ...released, authorId: product.authorId }),
     prices: row.priceList,

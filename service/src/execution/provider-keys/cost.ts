@@ -89,6 +89,27 @@ function priceModels(provider: ProviderId, at: Date): ListedModel[] {
   });
 }
 
+export interface ListPrice {
+  /** USD for a million tokens, at the rate of short prompts; null: the list has no price. */
+  promptPrice: number | null;
+  completionPrice: number | null;
+  isDeprecated: boolean;
+}
+
+/** At noon in UTC: prices that change by the hour are the same each day. */
+export function findListPrice({ provider, model, at }: Omit<PricedCall, "usage">): ListPrice {
+  const providerId = listedProviders[provider];
+  const noon = new Date(at);
+  noon.setUTCHours(12, 0, 0, 0);
+  const usage = { input_tokens: PRICED_TOKENS, output_tokens: PRICED_TOKENS };
+  const price = providerId ? calcPrice(usage, model, { providerId, timestamp: noon }) : null;
+  return {
+    promptPrice: price && toMillionPrice(price.input_price),
+    completionPrice: price && toMillionPrice(price.output_price),
+    isDeprecated: price?.model.deprecated ?? false,
+  };
+}
+
 /** Embeddings and transcriptions have none. */
 function hasOutputPrice({ prices }: ModelInfo): boolean {
   const all = Array.isArray(prices) ? prices.map((conditional) => conditional.prices) : [prices];

@@ -196,11 +196,14 @@ export interface Evaluations {
   errorMessage: string | null;
   id: string;
   maxCostUsd: Numeric;
+  modelPrices: Generated<Json>;
   priceList: string;
   productId: string;
   proof: Json | null;
+  regressions: Generated<Json>;
   repeats: number;
   scores: Json | null;
+  startedBy: Generated<string>;
   status: Generated<string>;
   testSetId: string;
   userId: string;
@@ -682,6 +685,7 @@ export interface ProductStats {
 }
 
 export interface ProductVersions {
+  acknowledgesRegression: Generated<boolean>;
   changelog: string;
   content: string;
   contentFormat: string;
@@ -750,6 +754,16 @@ export interface ReceiptCounters {
   last: number;
   sellerId: string;
   year: number;
+}
+
+export interface ReEvaluations {
+  maxCostUsd: Numeric;
+  monthlyBudgetUsd: Numeric;
+  pausedAt: Timestamp | null;
+  pausedCode: string | null;
+  pausedEvaluationId: string | null;
+  productId: string;
+  updatedAt: Timestamp;
 }
 
 export interface ReferralCodes {
@@ -1288,6 +1302,7 @@ export interface DB {
   providerKeys: ProviderKeys;
   providerReconciliations: ProviderReconciliations;
   receiptCounters: ReceiptCounters;
+  reEvaluations: ReEvaluations;
   referralCodes: ReferralCodes;
   refunds: Refunds;
   requestLogs: RequestLogs;

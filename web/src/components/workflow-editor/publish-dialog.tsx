@@ -7,6 +7,7 @@ import { useAction } from "../../lib/use-action.ts";
 import { Dialog, DialogButtons } from "../dialog.tsx";
 import { Field, fieldErrors } from "../field.tsx";
 import { FormError } from "../form-error.tsx";
+import { RegressionChoice } from "../regression-choice.tsx";
 import { useEditor } from "./editor-context.ts";
 import { WorkflowDiffView } from "./workflow-diff.tsx";
 import { savesItself, type WorkflowSaver } from "./workflow-saver.ts";
@@ -24,12 +25,14 @@ export default function PublishDialog({ saver, onClose, onPublished }: PublishDi
   const isFirst = savesItself(product);
   const [changelog, setChangelog] = useState("");
   const [version, setVersion] = useState("");
+  const [isWorse, setWorse] = useState(false);
   const { start, isPending, error } = useAction({
     run: async () => {
       const change = {
         content: document.text,
         ...(!isFirst && changelog !== "" && { changelog }),
         ...(!isFirst && version !== "" && { version }),
+        ...(!isFirst && isWorse && { acknowledgesRegression: true }),
       };
       let present = saver.isChanged ? await saver.send(change) : product;
       if (present.status !== "published") present = await stoa.products.publish(product.id);
@@ -100,6 +103,11 @@ export default function PublishDialog({ saver, onClose, onPublished }: PublishDi
                 />
               )}
             </Field>
+            <RegressionChoice
+              error={errors["acknowledgesRegression"]}
+              isChecked={isWorse}
+              onChange={setWorse}
+            />
           </>
         )}
         <DialogButtons>

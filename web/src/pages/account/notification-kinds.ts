@@ -10,6 +10,7 @@ export const GROUPS: { title: string; kinds: Record<string, string> }[] = [
       "purchase.disputed": "Your bank disputes a payment",
       "purchase.dispute_closed": "A dispute about your payment was decided",
       "product.version_released": "A product that you own has a new version",
+      "product.regressed": "A product that you own passes fewer tests",
       "review.replied": "A seller replied to your review",
     },
   },
@@ -37,6 +38,10 @@ export const GROUPS: { title: string; kinds: Record<string, string> }[] = [
       "product.rejected": "Your product was rejected",
       "product.suspended": "Your product was suspended",
       "product.reinstated": "The suspension of your product ended",
+      "evaluation.completed": "An evaluation of your product completed",
+      "evaluation.failed": "An evaluation of your product failed",
+      "evaluation.paused": "Your product cannot be evaluated again",
+      "evaluation.regressed": "Your product passes fewer tests",
     },
   },
   {

@@ -1,11 +1,13 @@
 import "./score-card.css";
 import type { ScoreCard } from "@stoa/sdk";
+import { AlertIcon } from "../../components/icons.tsx";
 import { Time } from "../../components/time.tsx";
 import { formatDuration } from "../../lib/duration.ts";
 import { formatCost, formatCount, formatPercent } from "../../lib/format.ts";
 import { providerName } from "../../lib/providers.ts";
 
 type Model = ScoreCard["models"][number];
+type Regression = ScoreCard["regressions"][number];
 type Rate = NonNullable<Model["rate"]>;
 
 /** What the seller's tests measured, each rate with its interval. */
@@ -22,6 +24,9 @@ export function ScoreCardSection({ card }: { card: ScoreCard }) {
           {card.repeats === 1 ? "run" : "runs"} each, <Time iso={card.evaluatedAt} isDay />
         </span>
       </div>
+      {card.regressions.map((regression) => (
+        <RegressionStrip key={`${regression.provider} ${regression.model}`} regression={regression} />
+      ))}
       <table className="score-card">
         <thead>
           <tr>
@@ -42,6 +47,21 @@ export function ScoreCardSection({ card }: { card: ScoreCard }) {
       <Legend card={card} />
       <Notes card={card} />
     </section>
+  );
+}
+
+function RegressionStrip({ regression: { model, cause, since, before, after } }: { regression: Regression }) {
+  if (!before.rate || !after.rate) return null;
+  return (
+    <p className="strip warning">
+      <AlertIcon size={20} />
+      <span>
+        <b dir="auto">{model ?? "The workflow"}</b> passes {whole(after.rate.value)} % (
+        {whole(after.rate.low)}–{whole(after.rate.high)}) of the same tests since <Time iso={since} isDay />
+        {cause === "version" ? `; version ${before.version} passed ` : "; before it passed "}
+        {whole(before.rate.value)} % ({whole(before.rate.low)}–{whole(before.rate.high)}).
+      </span>
+    </p>
   );
 }
 

@@ -3,10 +3,12 @@ import { type FormEvent, useState } from "react";
 import { Dialog, DialogButtons } from "../../components/dialog.tsx";
 import { Field, fieldErrors } from "../../components/field.tsx";
 import { FormError } from "../../components/form-error.tsx";
+import { RegressionChoice } from "../../components/regression-choice.tsx";
 
 export interface Release {
   version: string;
   changelog: string;
+  acknowledgesRegression?: true;
 }
 
 interface ReleaseDialogProps {
@@ -23,10 +25,11 @@ export function ReleaseDialog({ product, error, isPending, onPublish, onClose }:
   const versions = [`${major}.${minor + 1}.0`, `${major + 1}.0.0`] as const;
   const [version, setVersion] = useState<string>(versions[0]);
   const [changelog, setChangelog] = useState("");
+  const [isWorse, setWorse] = useState(false);
   const errors = fieldErrors(error);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    onPublish({ version, changelog });
+    onPublish({ version, changelog, ...(isWorse && { acknowledgesRegression: true }) });
   };
   return (
     <Dialog title="Publish a new version" onClose={onClose}>
@@ -61,6 +64,7 @@ export function ReleaseDialog({ product, error, isPending, onPublish, onClose }:
             />
           )}
         </Field>
+        <RegressionChoice error={errors["acknowledgesRegression"]} isChecked={isWorse} onChange={setWorse} />
         <DialogButtons>
           <button type="button" className="btn" onClick={onClose}>
             Cancel

@@ -1,0 +1,344 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import { emailsToUser } from "../../../test/emails.ts";
+import { sandboxRequest, startEvaluation, storeTestSet, untilEvaluated } from "../../../test/evaluations.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { notificationsOf, titlesOf } from "../../../test/notifications.ts";
+import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { createProviderKey, providersAt } from "../../../test/runs.ts";
+import { becomes } from "../../../test/until.ts";
+import { startWorker } from "../../../test/workflows.ts";
+import { requireUuid } from "../../core/ids.ts";
+import { advanceEvaluations } from "./advance.ts";
+import { notifyOfRegression, notifyOfRegressionJob } from "./buyer-notifications.ts";
+import { repeatEvaluations } from "./re-evaluations.ts";
+
+const DAY_MS = 86_400_000;
+const MODEL = "gpt-5-mini";
+const limits = { maxCost: 1, monthlyBudget: 5 };
+
+let provider: ProviderServer;
+let market: Market;
+let author: Client;
+let apiKeyId: string;
+let worker: ReturnType<typeof startWorker>;
+before(async () => {
+  provider = await startProviderServer();
+  market = await openMarket({ providers: providersAt(provider) });
+  worker = startWorker(market);
+});
+after(async () => {
+  await worker.stop();
+  await market.close();
+  await provider.close();
+});
+beforeEach(async () => {
+  author = await market.createUser({ name: "Author" });
+  apiKeyId = await createProviderKey(author);
+  answers("yes");
+});
+
+const answers = (text: string) => provider.always({ answer: { text } });
+
+const cases = Array.from({ length: 6 }, (_, n) => ({
+  title: `Case ${n}`,
+  input: { topic: `topic ${n}` },
+  assert: [{ type: "contains", value: "yes" }],
+}));
+
+const requestOf = (model = MODEL) => ({ models: [{ apiKeyId, model }], repeats: 1, maxCost: 1 });
+
+/** A product on sale with a completed evaluation, by default of the provider's model. */
+async function createEvaluated(request: object = requestOf(), fields: object = {}): Promise<string> {
+  const productId = await createProduct(author, { title: "Poet", ...fields });
+  await storeTestSet(author, productId, cases);
+  await evaluate(productId, request);
+  return productId;
+}
+
+async function evaluate(productId: string, request: object = requestOf()) {
+  const done = await untilEvaluated(market, author, await startEvaluation(author, productId, request));
+  assert.equal(done.status, "completed", JSON.stringify(done.error));
+  return done;
+}
+
+async function allowRepetitions(productId: string, settings: object = limits) {
+  const reply = await author.put(`/v1/products/${productId}/re-evaluation`, settings);
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.data;
+}
+
+const settingsOf = async (productId: string) =>
+  (await author.get(`/v1/products/${productId}/re-evaluation`)).body.data;
+
+/** Newest first. */
+const evaluationsOf = async (productId: string) =>
+  (await author.get(`/v1/products/${productId}/evaluations`)).body.data;
+
+const startersOf = async (productId: string): Promise<string[]> =>
+  (await evaluationsOf(productId)).map(({ startedBy }: { startedBy: string }) => startedBy);
+
+/** Three workers at once. */
+const repeat = async () => {
+  await Promise.all([1, 2, 3].map(() => repeatEvaluations(market.service.ctx)));
+};
+
+/** What three workers do until no evaluation of the product runs. */
+const untilEnded = (productId: string) =>
+  becomes(
+    async () => {
+      await Promise.all([1, 2, 3].map(() => advanceEvaluations(market.service.ctx)));
+      return evaluationsOf(productId);
+    },
+    (evaluations) => evaluations.every(({ status }: { status: string }) => status !== "running"),
+  );
+
+const cardOf = async (productId: string) =>
+  (await author.get(`/v1/products/${productId}/score-card`)).body.data.scoreCard;
+
+const eventsOf = async (type: string) => (await author.get(`/v1/events?type=${type}`)).body.data;
+
+async function notifyBuyersOf(productId: string): Promise<number> {
+  const { rows } = await market.query(
+    `select j.data from pgboss.job j join evaluations e on e.id = (j.data->>'evaluationId')::uuid
+      where j.name = $1 and e.product_id = $2 order by j.created_on`,
+    [notifyOfRegressionJob.name, requireUuid("prod", productId)],
+  );
+  for (const { data } of rows)
+    await notifyOfRegression(market.service.ctx, data, new AbortController().signal, 1);
+  return rows.length;
+}
+
+test("a model that got worse: repeated once by schedule, flagged with numbers, one event, seller and buyers notified, and the flag goes", async () => {
+  const productId = await createEvaluated();
+  const [buyer, silent] = [await market.createUser(), await market.createUser()];
+  for (const each of [buyer, silent]) await buyProduct(each, productId);
+  const session = await market.createSession(silent.userId);
+  await session.patch("/v1/account/notifications", { kinds: { "product.regressed": { email: false } } });
+  market.clock.forward(31 * DAY_MS);
+  await repeat();
+  assert.deepEqual(await startersOf(productId), ["seller"], "without the seller's consent nothing runs");
+  const first = (await cardOf(productId)).evaluationId;
+  assert.deepEqual((await cardOf(productId)).regressions, []);
+  await allowRepetitions(productId);
+  answers("no");
+  await repeat();
+  assert.deepEqual(await startersOf(productId), ["schedule", "seller"]);
+  const [repeated] = await untilEnded(productId);
+  assert.deepEqual(
+    repeated.columns.map(({ kind, model, n }: Record<string, unknown>) => [kind, model, n]),
+    [
+      ["product", MODEL, 6],
+      ["baseline", MODEL, 6],
+    ],
+  );
+  const card = await cardOf(productId);
+  assert.equal(card.evaluationId, repeated.id);
+  assert.deepEqual(repeated.regressions, card.regressions);
+  const [{ before, after, ...regression }] = card.regressions;
+  assert.deepEqual(regression, {
+    ...{ provider: "openai", model: MODEL, cause: "model" },
+    since: card.evaluatedAt,
+  });
+  assert.deepEqual([before.evaluationId, before.version, before.passed, before.n], [first, "1.0.0", 6, 6]);
+  assert.deepEqual([after.passed, after.n, after.rate.value], [0, 6, 0]);
+  assert.equal(
+    (await buyer.get(`/v1/evaluations/${first}/proof`)).status,
+    200,
+    "its numbers can be verified",
+  );
+  const [event, ...others] = await eventsOf("evaluation.regressed");
+  assert.equal(others.length, 0);
+  assert.deepEqual(event.data.evaluation.regressions[0].before, {
+    ...{ evaluationId: first, version: "1.0.0", passed: 6, n: 6 },
+  });
+  assert.ok((await titlesOf(author)).includes("Poet passes fewer of its tests than before"));
+  assert.equal(await notifyBuyersOf(productId), 1);
+  await notifyBuyersOf(productId);
+  for (const each of [buyer, silent]) {
+    const [notification, ...more] = await notificationsOf(each);
+    assert.deepEqual([notification!.kind, more.length], ["product.regressed", 0]);
+    assert.equal(notification!.text, `${MODEL} passes 0 of 6 runs instead of 6 of 6.`);
+  }
+  assert.deepEqual([await emailsTo(buyer), await emailsTo(silent)], [1, 0]);
+  market.clock.forward(31 * DAY_MS);
+  await repeat();
+  const [again] = await untilEnded(productId);
+  assert.equal(again.regressions[0].since, card.evaluatedAt);
+  assert.equal((await eventsOf("evaluation.regressed")).length, 1, "a known regression is no news");
+  assert.equal(await notifyBuyersOf(productId), 1);
+  answers("yes");
+  await evaluate(productId);
+  assert.deepEqual((await cardOf(productId)).regressions, []);
+});
+
+const emailsTo = async ({ userId }: Client): Promise<number> =>
+  (await emailsToUser(market, userId)).filter(({ subject }) => subject === "Passes fewer tests: Poet").length;
+
+/** As if the price list had this entry when the newest evaluation began. */
+const changeStoredPrice = (productId: string, change: object) =>
+  market.query(
+    `update evaluations set model_prices = jsonb_build_array(model_prices->0 || $2::jsonb)
+      where id = (select max(id::text)::uuid from evaluations where product_id = $1)`,
+    [requireUuid("prod", productId), JSON.stringify(change)],
+  );
+
+test("a changed price and a deprecated model: one repetition each, and a failed one is not tried again", async () => {
+  const productId = await createEvaluated(requestOf(), { compatibility: ["openai", "google"] });
+  await allowRepetitions(productId);
+  await repeat();
+  assert.deepEqual(await startersOf(productId), ["seller"]);
+  await changeStoredPrice(productId, { completionPrice: 123 });
+  await repeat();
+  assert.deepEqual(await startersOf(productId), ["price_changed", "seller"]);
+  await untilEnded(productId);
+  await repeat();
+  assert.equal((await startersOf(productId)).length, 2);
+  const google = await createProviderKey(author, { provider: "google" });
+  await evaluate(productId, {
+    ...requestOf(),
+    models: [{ apiKeyId: google, model: "gemini-2.5-flash-preview" }],
+  });
+  await changeStoredPrice(productId, { isDeprecated: false });
+  provider.always("bad-key");
+  await repeat();
+  assert.equal((await startersOf(productId))[0], "model_deprecated");
+  const [failed] = await untilEnded(productId);
+  assert.deepEqual([failed.status, failed.error.code], ["failed", "PROVIDER_KEY_INVALID"]);
+  assert.ok((await titlesOf(author)).includes("The evaluation of Poet 1.0.0 failed"));
+  await repeat();
+  assert.equal((await startersOf(productId)).length, 4);
+});
+
+test("limits: neither an evaluation above maxCost nor a month above its budget", async () => {
+  const productId = await createEvaluated();
+  const { cost } = (await evaluationsOf(productId))[0];
+  assert.ok(cost > 0 && cost < 0.01, `${cost}`);
+  assertError(
+    await author.put(`/v1/products/${productId}/re-evaluation`, { maxCost: 2, monthlyBudget: 1 }),
+    422,
+    "VALIDATION_ERROR",
+    "monthlyBudget",
+  );
+  const stranger = await market.createUser({ role: "seller" });
+  assertError(await stranger.put(`/v1/products/${productId}/re-evaluation`, limits), 403, "UNAUTHORIZED");
+  assertError(await author.get(`/v1/products/${productId}/re-evaluation`), 409, "INVALID_STATE");
+  await allowRepetitions(productId, { maxCost: 0.01, monthlyBudget: 0.01 });
+  await changeStoredPrice(productId, { completionPrice: 123 });
+  await repeat();
+  const [first] = await untilEnded(productId);
+  assert.deepEqual([first.status, first.maxCost], ["completed", 0.01]);
+  assert.deepEqual((await settingsOf(productId)).used, { evaluations: 1, cost });
+  await market.query("update re_evaluations set monthly_budget_usd = $2 where product_id = $1", [
+    requireUuid("prod", productId),
+    cost * 1.5,
+  ]);
+  await changeStoredPrice(productId, { completionPrice: 124 });
+  await repeat();
+  assert.equal((await startersOf(productId)).length, 2, "the rest of the month's budget is too small");
+  market.clock.forward(31 * DAY_MS);
+  await repeat();
+  assert.equal((await startersOf(productId)).length, 3);
+  assert.equal((await untilEnded(productId))[0].maxCost, cost * 1.5, "never more than the month has left");
+  assert.equal((await author.request("DELETE", `/v1/products/${productId}/re-evaluation`)).status, 200);
+  market.clock.forward(31 * DAY_MS);
+  await repeat();
+  assert.equal((await startersOf(productId)).length, 3);
+});
+
+test("a provider key that is gone: one notification and no run, until the settings change", async () => {
+  const productId = await createEvaluated();
+  await allowRepetitions(productId);
+  assert.equal((await author.request("DELETE", `/v1/ai/keys/${apiKeyId}`)).status, 200);
+  market.clock.forward(31 * DAY_MS);
+  await repeat();
+  await repeat();
+  const isPause = ({ kind }: { kind: string }) => kind === "evaluation.paused";
+  assert.equal((await notificationsOf(author)).filter(isPause).length, 1);
+  const { paused } = await settingsOf(productId);
+  const [evaluation] = await evaluationsOf(productId);
+  assert.deepEqual([paused.code, paused.evaluationId], ["PROVIDER_KEY_NOT_FOUND", evaluation.id]);
+  assert.equal((await allowRepetitions(productId)).paused, null);
+  await repeat();
+  assert.equal((await notificationsOf(author)).filter(isPause).length, 2);
+  assert.deepEqual(await startersOf(productId), ["seller"]);
+  apiKeyId = await createProviderKey(author);
+  await evaluate(productId);
+  market.clock.forward(31 * DAY_MS);
+  await repeat();
+  assert.deepEqual(await startersOf(productId), ["schedule", "seller", "seller"]);
+  await untilEnded(productId);
+});
+
+const GOOD = "Say yes to {{topic}}.";
+const BAD = "Say no to {{topic}}.";
+const patch = (productId: string, change: object) => author.patch(`/v1/products/${productId}`, change);
+
+test("a worse version: flagged when its evaluation shows it, and refused without the seller's word when it is known before", async () => {
+  const productId = await createEvaluated(sandboxRequest, { content: GOOD });
+  assert.equal((await patch(productId, { content: BAD })).status, 200, "not measured yet");
+  await evaluate(productId, sandboxRequest);
+  const [{ cause, before, after }] = (await cardOf(productId)).regressions;
+  assert.deepEqual([cause, before.version, before.passed, after.passed], ["version", "1.0.0", 12, 0]);
+  assert.equal((await patch(productId, { content: `${BAD} Now.` })).status, 200);
+  await evaluate(productId, sandboxRequest);
+  const edited = (await cardOf(productId)).regressions;
+  assert.equal(edited[0]?.before.version, "1.0.0", "an edit of the worse version does not hide it");
+  await patch(productId, { content: GOOD });
+  await evaluate(productId, sandboxRequest);
+  assert.deepEqual((await cardOf(productId)).regressions, []);
+  assertError(
+    await patch(productId, { acknowledgesRegression: true }),
+    422,
+    "VALIDATION_ERROR",
+    "acknowledgesRegression",
+  );
+  const problem = assertError(
+    await patch(productId, { content: BAD }),
+    422,
+    "VALIDATION_ERROR",
+    "acknowledgesRegression",
+  );
+  assert.match(problem!.reason, /sandbox-echo passes 0 of 12 runs instead of 12 of 12/);
+  const word = { content: BAD, acknowledgesRegression: true };
+  assertError(await patch(productId, word), 422, "VALIDATION_ERROR", "changelog");
+  assert.equal((await patch(productId, { ...word, changelog: "Shorter, and says no." })).status, 200);
+  await evaluate(productId, sandboxRequest);
+  assert.deepEqual((await cardOf(productId)).regressions, []);
+  const { data: versions } = (await author.get(`/v1/products/${productId}/versions`)).body;
+  assert.deepEqual(
+    versions.map((each: { acknowledgesRegression: boolean }) => each.acknowledgesRegression),
+    [true, false, false, false, false],
+  );
+});
+
+test("a version under moderation: measured before its release, and its submission is refused without the seller's word", async () => {
+  const moderated = await openMarket({ config: { moderation: true } });
+  const running = startWorker(moderated);
+  try {
+    const seller = await moderated.createUser({ name: "Seller" });
+    const { userId } = await moderated.createUser({ role: "admin" });
+    const admin = await moderated.createSession(userId, { secondFactor: true });
+    const productId = await createProduct(seller, { content: GOOD });
+    const etag = (await admin.get(`/v1/products/${productId}`)).headers.get("etag")!;
+    const approved = await admin.post(`/v1/admin/products/${productId}/approve`, undefined, {
+      "if-match": etag,
+    });
+    assert.equal(approved.status, 200, approved.text);
+    await storeTestSet(seller, productId, cases);
+    await untilEvaluated(moderated, seller, await startEvaluation(seller, productId));
+    await seller.post(`/v1/products/${productId}/unpublish`);
+    await seller.patch(`/v1/products/${productId}`, { content: BAD });
+    const worse = await untilEvaluated(moderated, seller, await startEvaluation(seller, productId));
+    assert.deepEqual([worse.version, worse.regressions], ["1.1.0", []]);
+    const refused = await seller.post(`/v1/products/${productId}/publish`);
+    assertError(refused, 422, "VALIDATION_ERROR", "acknowledgesRegression");
+    const word = { version: "1.1.1", acknowledgesRegression: true, changelog: "Says no." };
+    assert.equal((await seller.patch(`/v1/products/${productId}`, word)).status, 200);
+    assert.equal((await seller.post(`/v1/products/${productId}/publish`)).body.data.status, "pending_review");
+  } finally {
+    await running.stop();
+    await moderated.close();
+  }
+});

@@ -1,0 +1,28 @@
+import type { FindReleaseRegressions } from "../../catalog/products/score-card.ts";
+import { toId } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
+import { hashContent } from "./evaluation-plan.ts";
+import { findNewestOfContent, listComparable } from "./queries.ts";
+import { findScore, findWorse, toCounted } from "./regressions.ts";
+
+/** By the newest evaluations of both contents with the test set of the newest one. */
+export const findReleaseRegressions: FindReleaseRegressions = async (db, { productId, onSale, content }) => {
+  const contentSha256 = hashContent(content);
+  const newest = await findNewestOfContent(db, productId, contentSha256);
+  if (!newest) return [];
+  const comparable = await listComparable(db, { ...newest, productId, version: onSale });
+  const before = comparable.findLast(({ version }) => version === onSale);
+  if (!before || before.contentSha256 === contentSha256) return [];
+  return newest.scores.flatMap((score) => {
+    if (!findWorse(score, before)) return [];
+    return {
+      ...{ provider: score.provider, model: score.model },
+      before: {
+        ...{ evaluationId: toId("eval", before.id), version: before.version },
+        evaluatedAt: before.completedAt.toISOString(),
+        ...toCounted(required(findScore(before.scores, score), "the score that is compared")),
+      },
+      after: toCounted(score),
+    };
+  });
+};
