@@ -47,6 +47,8 @@ test("a page of a member: its first view sends no request", { timeout: 120_000 }
   };
   for (const path of [...PAGES, `/checkout/${id}`, `/run/${id}`, webhook, `${webhook}/edit`]) {
     const { page, calls, complaints } = await openAt(context, market, path);
+    // Of the client: the HTML of some pages has a heading, too.
+    await page.getByLabel("Search products").waitFor();
     await page.locator("main h1").first().waitFor();
     await page.locator(".skeleton").waitFor({ state: "detached" });
     assert.deepEqual(calls, later[path] ?? [], path);

@@ -10,6 +10,7 @@ import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { queryClient } from "./api.ts";
+import { wait } from "./lib/wait.ts";
 import { router } from "./router.tsx";
 import { cssVariablesResolver, theme } from "./theme.ts";
 
@@ -17,7 +18,6 @@ import { cssVariablesResolver, theme } from "./theme.ts";
 const nonce = document.querySelector<HTMLScriptElement>("script[nonce]")?.nonce;
 
 const SKELETON_AFTER_MS = 150;
-const wait = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
 /**
  * The service's HTML of a public page stays in view until the page is complete. Pages of members have none: what the service sent with

@@ -1,6 +1,7 @@
 import { ConnectionError } from "@stoa/sdk";
 import { useRef, useState } from "react";
 import { noticeEndOfSession } from "../api.ts";
+import { wait } from "./wait.ts";
 
 interface StartOptions {
   idempotencyKey: string;
@@ -41,7 +42,7 @@ async function repeatOnce<Result>(send: () => PromiseLike<Result>): Promise<Resu
     return await send();
   } catch (error) {
     if (!(error instanceof ConnectionError)) throw error;
-    await new Promise((resolve) => setTimeout(resolve, REPEAT_MS));
+    await wait(REPEAT_MS);
     return send();
   }
 }

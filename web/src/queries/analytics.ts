@@ -208,15 +208,26 @@ export function reportQuery(search: AnalyticsSearch) {
   });
 }
 
+export const COHORT_MONTHS = 6;
+
+/** From the first day of the month five months before the last day. */
+function startOfCohorts(endDate: string): string {
+  let month = `${endDate.slice(0, "2026-11".length)}-01`;
+  for (let back = 1; back < COHORT_MONTHS; back++)
+    month = `${daysAfter(month, -1).slice(0, "2026-11".length)}-01`;
+  return month;
+}
+
 /** Of all products: an account buys a product once, so that nobody returns to one. */
-export const customersQuery = (span: CustomersSpan) =>
-  queryOptions({
+export function customersQuery(search: SpanSearch) {
+  const { productId: _, ...asked } = spanQuery(search);
+  const span = { ...asked, startDate: startOfCohorts(asked.endDate) };
+  return queryOptions({
     queryKey: ["analytics", "customers", span],
     queryFn: async ({ signal }) => await stoa.analytics.customers({ ...span, interval: "month" }, { signal }),
     placeholderData: keepPreviousData,
   });
-
-export type CustomersSpan = Omit<SpanQuery, "productId">;
+}
 
 export const ENTRIES_PER_PAGE = 50;
 

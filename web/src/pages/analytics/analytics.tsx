@@ -76,7 +76,7 @@ function ReportView({ search }: { search: AnalyticsSearch }) {
           aria-busy={isPlaceholderData}
         >
           <Meta report={data} product={search.product} />
-          <Charts report={data} product={search.product} />
+          <Charts report={data} search={search} />
         </div>
       )}
     </>
@@ -134,9 +134,9 @@ function Meta({ report: { span, revenue, before, line }, product }: ReportProps)
   );
 }
 
-function Charts({ report, product }: ReportProps) {
+function Charts({ report, search }: { report: Report; search: AnalyticsSearch }) {
   const { span, revenue, funnel, before, group, line } = report;
-  const { startDate, endDate, timezone, currency } = revenue;
+  const { currency } = revenue;
   return (
     <>
       <Figures line={line} currency={currency} now={report} before={before} />
@@ -153,7 +153,7 @@ function Charts({ report, product }: ReportProps) {
           </div>
         </>
       )}
-      {product === undefined && <Cohorts span={{ startDate, endDate, timezone, currency }} />}
+      {search.product === undefined && <Cohorts search={search} />}
     </>
   );
 }

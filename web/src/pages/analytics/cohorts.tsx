@@ -2,28 +2,19 @@ import type { CustomerAnalytics } from "@stoa/sdk";
 import { useQuery } from "@tanstack/react-query";
 import { ErrorStrip } from "../../components/page-error.tsx";
 import { SkeletonRows } from "../../components/skeleton.tsx";
-import { daysAfter, formatMonth } from "../../lib/day-span.ts";
+import { formatMonth } from "../../lib/day-span.ts";
 import { formatCount } from "../../lib/format.ts";
-import { type CustomersSpan, customersQuery } from "../../queries/analytics.ts";
+import { COHORT_MONTHS, customersQuery, type SpanSearch } from "../../queries/analytics.ts";
 import { CsvButton } from "./chart-frame.tsx";
 
-const MONTHS = 6;
 /** The strongest color of a cell: design.md, "Heat maps". */
 const MOST_COLOR = 40;
-
-/** From the first day of the month five months before the last day. */
-function startOfCohorts(endDate: string): string {
-  let month = `${endDate.slice(0, "2026-11".length)}-01`;
-  for (let back = 1; back < MONTHS; back++) month = `${daysAfter(month, -1).slice(0, "2026-11".length)}-01`;
-  return month;
-}
 
 type Cohort = CustomerAnalytics["cohorts"][number];
 
 /** How many of each month's new customers bought again in the months after it. */
-export function Cohorts({ span }: { span: CustomersSpan }) {
-  const startDate = startOfCohorts(span.endDate);
-  const { data, error, refetch, isPlaceholderData } = useQuery(customersQuery({ ...span, startDate }));
+export function Cohorts({ search }: { search: SpanSearch }) {
+  const { data, error, refetch, isPlaceholderData } = useQuery(customersQuery(search));
   const cohorts = data?.cohorts ?? [];
   return (
     <section
@@ -36,7 +27,7 @@ export function Cohorts({ span }: { span: CustomersSpan }) {
         {data && <CsvButton table={tableOf(cohorts)} title="Buyers who come back" />}
       </div>
       {error && <ErrorStrip error={error} onRetry={() => void refetch()} />}
-      {!data && !error && <SkeletonRows count={MONTHS} />}
+      {!data && !error && <SkeletonRows count={COHORT_MONTHS} />}
       {data && <HeatMap cohorts={cohorts} />}
       <p className="xs faint">
         The six months until the last day, also where fewer days are chosen. The last month is cut there.
@@ -52,7 +43,7 @@ const tableOf = (cohorts: Cohort[]) => ({
   columns: [
     "First purchase",
     "Buyers",
-    ...Array.from({ length: MONTHS - 1 }, (_, at) => monthsAfter(at + 1)),
+    ...Array.from({ length: COHORT_MONTHS - 1 }, (_, at) => monthsAfter(at + 1)),
   ].map((name) => ({ name })),
   rows: cohorts.map(({ month, size, retained }) => [month, size, ...retained.slice(1)]),
 });
@@ -65,7 +56,7 @@ const HeatMap = ({ cohorts }: { cohorts: Cohort[] }) => (
         <tr>
           <th>First purchase</th>
           <th>Buyers</th>
-          {Array.from({ length: MONTHS - 1 }, (_, at) => (
+          {Array.from({ length: COHORT_MONTHS - 1 }, (_, at) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: columns have no state
             <th key={at}>{monthsAfter(at + 1)}</th>
           ))}
@@ -86,7 +77,7 @@ const CohortRow = ({ month, size, retained }: Cohort) => (
       {formatMonth(month)}
     </th>
     <td className="num soft">{formatCount(size)}</td>
-    {Array.from({ length: MONTHS - 1 }, (_, at) => (
+    {Array.from({ length: COHORT_MONTHS - 1 }, (_, at) => (
       // biome-ignore lint/suspicious/noArrayIndexKey: columns have no state
       <td key={at} className="num">
         <Cell size={size} count={retained[at + 1]} />

@@ -1,5 +1,6 @@
 import { ApiError, type Restore, StoaError, UnexpectedResponseError } from "@stoa/sdk";
 import { stoa } from "../../api.ts";
+import { wait } from "../../lib/wait.ts";
 
 const PART_BYTES = 8 * 1024 * 1024;
 const POLL_MS = 700;
@@ -10,8 +11,6 @@ const KEPT_ID = "stoa.restore";
 
 /** What was refused stays so; what was not answered is asked again. */
 const isFinal = (error: unknown) => error instanceof StoaError && !error.isRetryable;
-
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Sends the file in parts, from where the service has it, so that a lost connection repeats one part. */
 export async function sendBackup(
@@ -36,7 +35,7 @@ async function sendPart({ id, received }: Restore, file: File): Promise<Restore>
       return await stoa.restores.addPart(id, { file: part, offset: String(received) });
     } catch (error) {
       if (isFinal(error) || attempt === MAX_ATTEMPTS) throw error;
-      await sleep(attempt * POLL_MS);
+      await wait(attempt * POLL_MS);
     }
   }
 }
@@ -48,7 +47,7 @@ export async function startRestore(id: string, passphrase: string): Promise<Rest
       return await stoa.restores.start(id, passphrase === "" ? {} : { passphrase });
     } catch (error) {
       if (isFinal(error) || attempt === MAX_ATTEMPTS) throw error;
-      await sleep(attempt * POLL_MS);
+      await wait(attempt * POLL_MS);
       const restore = await readRestore(id);
       if (restore.status !== "receiving") return restore;
     }
@@ -62,7 +61,7 @@ async function readRestore(id: string): Promise<Restore> {
       return await stoa.restores.get(id);
     } catch (error) {
       if (isFinal(error) && !isServerError(error)) throw error;
-      await sleep(POLL_MS);
+      await wait(POLL_MS);
     }
   }
 }
@@ -76,7 +75,7 @@ export async function followRestore(id: string, onProgress: (restore: Restore) =
     const restore = await readRestore(id);
     onProgress(restore);
     if (restore.status === "succeeded" || restore.status === "failed") return restore;
-    await sleep(POLL_MS);
+    await wait(POLL_MS);
   }
 }
 

@@ -1,13 +1,22 @@
 import type { RevenueAnalytics } from "@stoa/sdk";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { preloadTimelineChart } from "../../components/analytics/lazy-timeline-chart.ts";
 import { ErrorStrip } from "../../components/page-error.tsx";
 import { SkeletonRows } from "../../components/skeleton.tsx";
 import { formatCount, formatDate, formatMoney, formatPercent } from "../../lib/format.ts";
+import { useWhenIdle } from "../../lib/use-when-idle.ts";
 import { LAST_DAYS, lastDaysQuery } from "../../queries/studio.ts";
+
+/** The chart has the largest file of the studio. Errors are reported where the page opens. */
+const preloadAnalytics = () => {
+  void preloadTimelineChart();
+  import("../analytics/analytics.tsx").catch(() => {});
+};
 
 export function LastDays() {
   const { data, error, refetch } = useQuery(lastDaysQuery);
+  useWhenIdle(preloadAnalytics);
   return (
     <section className="beam thin studio-block" aria-label={`Last ${LAST_DAYS} days`}>
       <div className="row between">
