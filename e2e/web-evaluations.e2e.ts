@@ -1,5 +1,6 @@
+import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { untilEvaluated } from "@stoa/service/test/evaluations.ts";
+import { startEvaluation, storeTestSet, untilEvaluated } from "@stoa/service/test/evaluations.ts";
 import { createProduct } from "@stoa/service/test/factories.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
 import { startWorker } from "@stoa/service/test/workflows.ts";
@@ -69,4 +70,40 @@ test("a seller adds tests and evaluates the product; visitors see the score card
     await mustBeSound(listing, "product with a score card");
     await visitor.close();
   }
+});
+
+test("a version passes fewer tests: the product's page says so with numbers; the seller has it evaluated again", async () => {
+  const { session, context } = await openMember(market, browser);
+  const productId = await createProduct(session, { title: "Haiku that got worse" });
+  const cases = ["rain", "snow", "sun"].map((topic) => ({
+    ...{ title: topic, input: { topic } },
+    assert: [{ type: "contains", value: "haiku" }],
+  }));
+  await storeTestSet(session, productId, cases);
+  await untilEvaluated(market, session, await startEvaluation(session, productId));
+  const content = "Write a song about {{topic}} in {{language=English}}.";
+  await session.patch(`/v1/products/${productId}`, { content });
+  await untilEvaluated(market, session, await startEvaluation(session, productId));
+  for (const look of looks) {
+    const visitor = await openContext(browser, look);
+    const listing = await openAt(visitor, market, `/p/${productId}`);
+    await sees(
+      listing.page,
+      /^sandbox-echo passes 0 % .* of the same tests since .*; version 1\.0\.0 passed 100 %/,
+    );
+    await mustBeSound(listing, "product with a regression");
+    await visitor.close();
+  }
+  const editor = await openAt(context, market, `/studio/products/${productId}?tab=tests`);
+  await editor.page.getByLabel("One evaluation, in USD").fill("2");
+  await editor.page.getByLabel("A month, in USD").fill("1");
+  await click(editor.page, "Turn on");
+  await sees(editor.page, /must be at least maxCost/i);
+  assert.match(editor.complaints.splice(0).join(), /status of 422/);
+  await editor.page.getByLabel("A month, in USD").fill("4");
+  await click(editor.page, "Turn on");
+  await sees(editor.page, "Used this month: $0.0000");
+  await mustBeSound(editor, "tests with limits of repeated evaluations");
+  await click(editor.page, "Turn off");
+  await editor.page.getByRole("button", { name: "Turn on", exact: true }).waitFor();
 });

@@ -2059,10 +2059,9 @@ export interface EvaluationProof {
 
 /** The limits within which the service repeats evaluations. */
 export interface ReEvaluation {
-  /** USD of one repeated evaluation */
-  maxCost: number;
-  /** USD of all repeated evaluations that start in a calendar month (UTC); at least maxCost. A running one counts with its whole maxCost */
-  monthlyBudget: number;
+  /** USD of one repeated evaluation; null: none is repeated */
+  maxCost: number | null;
+  monthlyBudget: number | null;
   /** The operator's schedule: days after which an evaluation is repeated; null: none */
   intervalDays: number | null;
   /** In this month (UTC) */
@@ -2080,8 +2079,7 @@ export interface ReEvaluation {
     /** ISO 8601, UTC, milliseconds */
     at: string;
   } | null;
-  /** ISO 8601, UTC, milliseconds */
-  updatedAt: string;
+  updatedAt: string | null;
 }
 
 export interface SetReEvaluation {

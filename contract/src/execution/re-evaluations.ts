@@ -17,7 +17,8 @@ export const SetReEvaluation = z.strictObject(settings).meta({ id: "SetReEvaluat
 
 export const ReEvaluation = z
   .object({
-    ...settings,
+    maxCost: settings.maxCost.nullable().describe("USD of one repeated evaluation; null: none is repeated"),
+    monthlyBudget: settings.monthlyBudget.nullable(),
     intervalDays: z
       .int()
       .nullable()
@@ -33,7 +34,7 @@ export const ReEvaluation = z
       })
       .nullable()
       .describe("Set when the evaluation cannot be repeated. Evaluate again, or send these settings again"),
-    updatedAt: Timestamp,
+    updatedAt: Timestamp.nullable(),
   })
   .meta({ id: "ReEvaluation", description: "The limits within which the service repeats evaluations." });
 
@@ -52,7 +53,7 @@ export const get = endpoint({
   access: reads,
   params,
   response: one(ReEvaluation),
-  errors: ["PRODUCT_NOT_FOUND", "INVALID_STATE"],
+  errors: ["PRODUCT_NOT_FOUND"],
 });
 
 export const set = endpoint({

@@ -22,3 +22,10 @@ export const evaluationQuery = (evaluationId: string) =>
     queryKey: ["evaluation", evaluationId],
     queryFn: async ({ signal }) => await stoa.evaluations.get(evaluationId, { signal }),
   });
+
+/** Within which limits a product is evaluated again. */
+export const reEvaluationQuery = (productId: string) =>
+  queryOptions({
+    queryKey: ["re-evaluation", productId],
+    queryFn: async ({ signal }) => await stoa.reEvaluations.get(productId, { signal }),
+  });

@@ -58,34 +58,27 @@ export async function readReEvaluation(
 ): Promise<ReEvaluation> {
   const { id } = await findOwnProduct(ctx, caller, productId);
   const row = await findReEvaluation(ctx.db, id);
-  if (!row) throw isOff();
-  const { pausedEvaluationId, pausedCode, pausedAt } = row;
   return {
-    maxCost: Number(row.maxCostUsd),
-    monthlyBudget: Number(row.monthlyBudgetUsd),
+    maxCost: row ? Number(row.maxCostUsd) : null,
+    monthlyBudget: row ? Number(row.monthlyBudgetUsd) : null,
     intervalDays: ctx.config.reEvaluationDays,
     used: await sumRepetitions(ctx.db, id, monthStartOf(ctx.now())),
-    paused:
-      pausedEvaluationId && pausedCode && pausedAt
-        ? {
-            ...{ code: pausedCode, evaluationId: toId("eval", pausedEvaluationId) },
-            at: pausedAt.toISOString(),
-          }
-        : null,
-    updatedAt: row.updatedAt.toISOString(),
+    paused: row ? toPause(row) : null,
+    updatedAt: row?.updatedAt.toISOString() ?? null,
   };
 }
 
+const toPause = ({ pausedEvaluationId, pausedCode, pausedAt }: ReEvaluationRow): ReEvaluation["paused"] =>
+  pausedEvaluationId && pausedCode && pausedAt
+    ? { code: pausedCode, evaluationId: toId("eval", pausedEvaluationId), at: pausedAt.toISOString() }
+    : null;
+
 export async function turnReEvaluationOff(ctx: Context, caller: Member, productId: string) {
   const { id } = await findOwnProduct(ctx, caller, productId);
-  if (!(await deleteReEvaluation(ctx.db, id))) throw isOff();
+  if (!(await deleteReEvaluation(ctx.db, id)))
+    throw new ApiError("INVALID_STATE", "The product is not evaluated again.", { current: "off" });
   return { productId, deleted: true as const };
 }
-
-const isOff = () =>
-  new ApiError("INVALID_STATE", "The product is not evaluated again. Turn it on: PUT the limits here.", {
-    current: "off",
-  });
 
 /** Starts each evaluation that the price list or the schedule asks for, within the limits of its seller. */
 export async function repeatEvaluations(ctx: Context): Promise<void> {

@@ -223,7 +223,8 @@ test("limits: neither an evaluation above maxCost nor a month above its budget",
   );
   const stranger = await market.createUser({ role: "seller" });
   assertError(await stranger.put(`/v1/products/${productId}/re-evaluation`, limits), 403, "UNAUTHORIZED");
-  assertError(await author.get(`/v1/products/${productId}/re-evaluation`), 409, "INVALID_STATE");
+  const { maxCost, monthlyBudget, intervalDays } = await settingsOf(productId);
+  assert.deepEqual([maxCost, monthlyBudget, intervalDays], [null, null, 30]);
   await allowRepetitions(productId, { maxCost: 0.01, monthlyBudget: 0.01 });
   await changeStoredPrice(productId, { completionPrice: 123 });
   await repeat();
@@ -241,7 +242,9 @@ test("limits: neither an evaluation above maxCost nor a month above its budget",
   await repeat();
   assert.equal((await startersOf(productId)).length, 3);
   assert.equal((await untilEnded(productId))[0].maxCost, cost * 1.5, "never more than the month has left");
-  assert.equal((await author.request("DELETE", `/v1/products/${productId}/re-evaluation`)).status, 200);
+  const turnOff = () => author.request("DELETE", `/v1/products/${productId}/re-evaluation`);
+  assert.equal((await turnOff()).status, 200);
+  assertError(await turnOff(), 409, "INVALID_STATE");
   market.clock.forward(31 * DAY_MS);
   await repeat();
   assert.equal((await startersOf(productId)).length, 3);

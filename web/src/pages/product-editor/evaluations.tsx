@@ -18,6 +18,7 @@ import { useAction } from "../../lib/use-action.ts";
 import { evaluationsQuery } from "../../queries/evaluations.ts";
 import { useEditor } from "./editor-context.tsx";
 import { EvaluationResults } from "./evaluation-results.tsx";
+import { RepeatEvaluations } from "./repeat-evaluations.tsx";
 
 const POLL_MS = 2_000;
 const MAX_MODELS = 5;
@@ -47,6 +48,7 @@ export function Evaluations({ testSet }: { testSet: TestSet }) {
         <EvaluationTable evaluations={evaluations} current={current} onShow={setShown} />
       )}
       {current !== null && <EvaluationResults key={current} evaluationId={current} />}
+      {evaluations && evaluations.length > 0 && <RepeatEvaluations />}
     </section>
   );
 }
@@ -196,6 +198,12 @@ function errorsOfModel(errors: Record<string, string>, at: number): Record<strin
   return { ...(key && { apiKeyId: key }), ...(model && { "options.model": model }) };
 }
 
+const STARTERS: Record<string, string> = {
+  model_deprecated: "Repeated: a model is deprecated",
+  price_changed: "Repeated: a price changed",
+  schedule: "Repeated by schedule",
+};
+
 const STATUSES: Record<string, readonly [Tone, string]> = {
   running: ["accent", "Running"],
   completed: ["good", "Complete"],
@@ -260,6 +268,7 @@ function EvaluationRow({ evaluation, isShown, onShow }: EvaluationRowProps) {
         <button type="button" className="link" onClick={onShow}>
           <Time iso={evaluation.createdAt} />
         </button>
+        {STARTERS[evaluation.startedBy] && <p className="sm soft">{STARTERS[evaluation.startedBy]}</p>}
       </td>
       <td className="num">{evaluation.version}</td>
       <td>
