@@ -107,3 +107,35 @@ test("a version passes fewer tests: the product's page says so with numbers; the
   await click(editor.page, "Turn off");
   await editor.page.getByRole("button", { name: "Turn on", exact: true }).waitFor();
 });
+
+test("a version that is measured worse before its release: the seller must tell buyers", async () => {
+  const { session, context } = await openMember(market, browser);
+  const productId = await createProduct(session, { title: "Haiku or song" });
+  const cases = ["rain", "snow", "sun"].map((topic) => ({
+    ...{ title: topic, input: { topic } },
+    assert: [{ type: "contains", value: "haiku" }],
+  }));
+  const haiku = "Write a haiku about {{topic}} in {{language=English}}.";
+  const song = "Write a song about {{topic}} in {{language=English}}.";
+  for (const content of [haiku, song, haiku]) {
+    const changed = await session.patch(`/v1/products/${productId}`, { content });
+    assert.equal(changed.status, 200, changed.text);
+    await storeTestSet(session, productId, cases);
+    await untilEvaluated(market, session, await startEvaluation(session, productId));
+  }
+  const editor = await openAt(context, market, `/studio/products/${productId}`);
+  const { page } = editor;
+  await page.getByRole("textbox", { name: "Prompt text" }).fill(song);
+  await click(page, "Publish a version");
+  await click(page, "Publish 1.3.0");
+  await sees(page, /sandbox-echo passes 0 of 6 runs instead of 6 of 6/);
+  await page.getByLabel(/tells buyers that this version passes fewer tests/).check();
+  await click(page, "Publish 1.3.0");
+  await sees(page, /tell buyers what the version does worse/i);
+  await page.getByLabel("What is new").fill("Songs, not haiku.");
+  await click(page, "Publish 1.3.0");
+  await page.getByRole("button", { name: "Published" }).waitFor();
+  const { data } = (await session.get(`/v1/products/${productId}/versions`)).body;
+  assert.deepEqual([data[0].version, data[0].acknowledgesRegression], ["1.3.0", true]);
+  assert.ok(editor.complaints.splice(0).every((complaint) => complaint.includes("status of 422")));
+});

@@ -18,7 +18,7 @@ export function RegressionChoice({ error, isChecked, onChange }: RegressionChoic
         checked={isChecked}
         onChange={({ target }) => onChange(target.checked)}
       />
-      <span>“What is new” tells buyers that this version passes fewer tests</span>
+      <span>The text above tells buyers that this version passes fewer tests</span>
     </label>
   );
 }

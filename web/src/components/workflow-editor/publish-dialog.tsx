@@ -88,6 +88,11 @@ export default function PublishDialog({ saver, onClose, onPublished }: PublishDi
                 />
               )}
             </Field>
+            <RegressionChoice
+              error={errors["acknowledgesRegression"]}
+              isChecked={isWorse}
+              onChange={setWorse}
+            />
             <Field
               label="Version"
               hint={`Empty: the next minor one after ${product.version}.`}
@@ -103,11 +108,6 @@ export default function PublishDialog({ saver, onClose, onPublished }: PublishDi
                 />
               )}
             </Field>
-            <RegressionChoice
-              error={errors["acknowledgesRegression"]}
-              isChecked={isWorse}
-              onChange={setWorse}
-            />
           </>
         )}
         <DialogButtons>
