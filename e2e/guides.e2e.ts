@@ -97,7 +97,7 @@ test("guide authentication: its shell blocks give the described results", async 
 test("guide evaluations: its shell blocks give the described results", async () => {
   const blocks = await keyedBlocksOf("evaluations.md");
   const output = await run(blocks);
-  const [, stored, files, evaluated, card, proof, repeated, ...others] = output;
+  const [, stored, files, evaluated, card, proof, repeated, judged, ...others] = output;
   const { visibleCases, hiddenCases, sha256 } = JSON.parse(stored!).data;
   assert.deepEqual([visibleCases, hiddenCases], [1, 1]);
   const [imported, ...exported] = files!.split("\n");
@@ -120,6 +120,12 @@ test("guide evaluations: its shell blocks give the described results", async () 
   assert.deepEqual(scoreCard.regressions, []);
   const { maxCost, monthlyBudget, used, paused } = JSON.parse(repeated!).data;
   assert.deepEqual([maxCost, monthlyBudget, used, paused], [0.5, 2, { evaluations: 0, cost: 0 }, null]);
+  const judgedCard = JSON.parse(judged!.slice(judged!.lastIndexOf('{"success"'))).data.scoreCard;
+  const [{ judged: figures }] = judgedCard.models;
+  assert.deepEqual(
+    [judgedCard.judge.model, figures.passed, figures.n, figures.undecided, figures.baseline.passed],
+    ["sandbox", 3, 3, 0, 0],
+  );
   assert.deepEqual(others, [], "a shell block without an assertion");
 });
 

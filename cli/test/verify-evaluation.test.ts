@@ -2,13 +2,19 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { startEvaluation, storeTestSet, untilEvaluated } from "@stoa/service/test/evaluations.ts";
+import {
+  sandboxRequest,
+  startEvaluation,
+  storeTestSet,
+  untilEvaluated,
+} from "@stoa/service/test/evaluations.ts";
 import { createProduct } from "@stoa/service/test/factories.ts";
-import { type Market, openMarket } from "@stoa/service/test/market.ts";
+import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { startWorker } from "@stoa/service/test/workflows.ts";
 import { type CommandLine, openCommandLine } from "./stoa.ts";
 
 let market: Market;
+let seller: Client;
 let stoa: CommandLine;
 let worker: ReturnType<typeof startWorker>;
 // biome-ignore lint/suspicious/noExplicitAny: a test changes it in every place
@@ -17,7 +23,7 @@ let keys: string;
 before(async () => {
   market = await openMarket({ now: () => new Date() });
   worker = startWorker(market);
-  const seller = await market.createUser();
+  seller = await market.createUser();
   stoa = await openCommandLine({ origin: market.origin, key: seller.key });
   const productId = await createProduct(seller);
   await storeTestSet(seller, productId);
@@ -50,6 +56,33 @@ test("a proof: valid with the keys of the service, and offline with a file of ke
   const offline = await verify(proof, "--keys", keys, "--json");
   assert.equal(offline.code, 0, offline.stderr);
   assert.deepEqual(JSON.parse(offline.stdout).problems, []);
+});
+
+test("a proof with a judge: its figures stand apart, and what cannot be computed again is named", async () => {
+  const productId = await createProduct(seller);
+  const assertions = [
+    { type: "contains", value: "haiku" },
+    { type: "llm-rubric", value: 'Names "rain"' },
+  ];
+  await storeTestSet(seller, productId, [
+    { title: "Rain", input: { topic: "rain" }, assert: assertions },
+    { title: "Snow", input: { topic: "snow" }, assert: assertions },
+  ]);
+  const request = { ...sandboxRequest, judge: { apiKeyId: "sandbox" } };
+  const id = await startEvaluation(seller, productId, request);
+  await untilEvaluated(market, seller, id);
+  const judged = (await seller.get(`/v1/evaluations/${id}/proof`)).body.data;
+  const { code, stdout, stderr } = await verify(judged, "--keys", keys);
+  assert.equal(code, 0, stdout + stderr);
+  assert.match(stdout, /\nsandbox-echo \(practice provider\): 4 of 4 runs passed, 100 %/);
+  assert.match(
+    stdout,
+    /\n {2}judged by sandbox \(practice provider\): 2 of 4 runs passed, 50 % .*; without the product 50 % .*, 0 undecided\n/,
+  );
+  assert.match(stderr, /8 verdicts of the judge follow from its signed answers/);
+  judged.receipts[1] = null;
+  const refused = await verify(judged, "--keys", keys);
+  assert.deepEqual([refused.code, /Receipt 2 is missing/.test(refused.stdout)], [2, true]);
 });
 
 for (const [what, change, problem] of [

@@ -742,6 +742,7 @@ export {
   type EvaluationStarter,
   type EvaluationStatus,
   MAX_EXCERPT_CHARACTERS,
+  MAX_JUDGE_CALLS_OF_COLUMN,
   MAX_RUNS_OF_COLUMN,
 } from "./execution/evaluations.ts";
 export {

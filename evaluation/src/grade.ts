@@ -1,13 +1,9 @@
 import { type Finding, type Subject, UndecidableError } from "./assertions/finding.ts";
 import { graders } from "./assertions/graders.ts";
-import { renderTemplate } from "./template.ts";
-import {
-  type Assertion,
-  type AssertionSet,
-  type DeterministicType,
-  judgedTypes,
-  type TestCase,
-} from "./test-case.ts";
+import { combine, withMetric } from "./combine-verdicts.ts";
+import { baseType, splitAssertions } from "./split-assertions.ts";
+import { renderValue } from "./template.ts";
+import type { Assertion, AssertionSet, DeterministicType, TestCase } from "./test-case.ts";
 
 /** One run of a case: what the product returned. */
 export interface GradedRun {
@@ -65,30 +61,6 @@ export function gradeOutput(testCase: TestCase, run: GradedRun, options: GradeOp
   return { ...combine(deterministic, assertions, testCase.threshold), assertions };
 }
 
-export interface SplitAssertions {
-  deterministic: (Assertion | AssertionSet)[];
-  /** A judge model decides these. A set with a judged assertion is judged. */
-  judged: (Assertion | AssertionSet)[];
-}
-
-/** The two classes of a case's assertions, whose verdicts are shown apart. */
-export function splitAssertions(testCase: TestCase): SplitAssertions {
-  const isOfJudge = (assertion: Assertion | AssertionSet) =>
-    assertion.type === "assert-set" ? assertion.assert.some(isJudged) : isJudged(assertion);
-  return {
-    deterministic: testCase.assert.filter((assertion) => !isOfJudge(assertion)),
-    judged: testCase.assert.filter(isOfJudge),
-  };
-}
-
-const JUDGED: ReadonlySet<string> = new Set(judgedTypes);
-
-/** Whether a judge model decides this assertion. */
-export const isJudged = ({ type }: Assertion): boolean => JUDGED.has(baseType(type));
-
-/** The type without `not-`. */
-export const baseType = (type: string): string => type.replace(/^not-/, "");
-
 function gradeSet(set: AssertionSet, assertions: AssertionVerdict[]): AssertionVerdict {
   const combined = combine(set.assert, assertions, set.threshold);
   const failed = assertions.filter(({ isPassed }) => !isPassed).length;
@@ -97,24 +69,6 @@ function gradeSet(set: AssertionSet, assertions: AssertionVerdict[]): AssertionV
       ? `${failed} of ${assertions.length} assertions failed.`
       : `The score is ${combined.score.toFixed(2)}; the threshold is ${set.threshold}.`;
   return { type: set.type, ...combined, reason, ...withMetric(set), assertions };
-}
-
-function combine(
-  assertions: { weight?: number | undefined }[],
-  verdicts: AssertionVerdict[],
-  threshold: number | undefined,
-): { isPassed: boolean; score: number } {
-  let [total, totalWeight] = [0, 0];
-  for (const [index, { score }] of verdicts.entries()) {
-    const weight = assertions[index]!.weight ?? 1;
-    total += score * weight;
-    totalWeight += weight;
-  }
-  const score = totalWeight > 0 ? total / totalWeight : 0;
-  return {
-    isPassed: threshold === undefined ? verdicts.every(({ isPassed }) => isPassed) : score >= threshold,
-    score,
-  };
 }
 
 function gradeAssertion(
@@ -145,12 +99,3 @@ function applyNegation({ isMet, score, isScoreless, fact }: Finding, isNegated: 
   const exact = score === undefined ? Number(isPassed) : isNegated ? 1 - score : score;
   return { isPassed, score: isScoreless ? 0 : exact, reason: fact };
 }
-
-/** Texts and the texts of a list are templates; the other values are not. */
-export function renderValue(value: unknown, input: Record<string, unknown>): unknown {
-  const render = (item: unknown) => (typeof item === "string" ? renderTemplate(item, input) : item);
-  return Array.isArray(value) ? value.map(render) : render(value);
-}
-
-const withMetric = ({ metric }: { metric?: string | undefined }): { metric?: string } =>
-  metric === undefined ? {} : { metric };

@@ -5,9 +5,6 @@ export {
   type GradedRun,
   type GradeOptions,
   gradeOutput,
-  isJudged,
-  type SplitAssertions,
-  splitAssertions,
 } from "./grade.ts";
 export {
   exportTestSet,
@@ -16,6 +13,8 @@ export {
   type TestSetFormat,
   testSetFormats,
 } from "./import.ts";
+export * from "./judge-prompt.ts";
+export * from "./judgment.ts";
 export type { Problem } from "./problems.ts";
 export { TestSetExportError } from "./problems.ts";
 export {
@@ -25,6 +24,7 @@ export {
   type ShownRate,
   scoreModels,
 } from "./score-models.ts";
+export { isJudged, type SplitAssertions, splitAssertions } from "./split-assertions.ts";
 export {
   type CaseRuns,
   isWorseBeyondInterval,

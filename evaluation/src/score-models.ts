@@ -1,8 +1,9 @@
+import type { JudgedOutcome } from "./judgment.ts";
 import { type CaseRuns, median, passPowerK, passRate, type Rate } from "./statistics.ts";
 
-/** One model with the product, or its baseline: the same model with the variables alone. */
+/** One model with the product, its baseline (the same model with the variables alone), or the judge of such a column. */
 export interface EvaluatedColumn {
-  kind: "product" | "baseline";
+  kind: "product" | "baseline" | "judge";
   /** Null: as the steps of the workflow say. */
   provider: string | null;
   model: string | null;
@@ -20,6 +21,8 @@ export interface EvaluatedRun {
   /** USD. */
   cost: number | null;
   latencyMs: number | null;
+  /** By the judged assertions; absent or null: the judge was asked about none. */
+  judgment?: { outcome: JudgedOutcome } | null;
 }
 
 export interface ShownRate {
@@ -35,6 +38,11 @@ interface CountedRuns {
   rate: ShownRate | null;
 }
 
+/** Runs by the verdicts of a judge. Those that are undecided count as not passed. */
+interface JudgedRuns extends CountedRuns {
+  undecided: number;
+}
+
 /** What a score card shows of one model. */
 export interface ModelScore extends CountedRuns {
   provider: string | null;
@@ -44,6 +52,8 @@ export interface ModelScore extends CountedRuns {
   medianCost: number | null;
   medianLatencyMs: number | null;
   baseline: CountedRuns | null;
+  /** Never part of the numbers above. Absent: the evaluation has no judge. */
+  judged?: JudgedRuns & { baseline: JudgedRuns | null };
 }
 
 /** The scores of each column of the kind `product`, beside its baseline. `repeats` is how often each case ran. */
@@ -52,11 +62,13 @@ export function scoreModels(
   runs: readonly EvaluatedRun[],
   { repeats }: { repeats: number },
 ): ModelScore[] {
-  const runsOf = (index: number) =>
-    runs.filter(({ column, isPassed }) => column === index && isPassed !== null);
+  const runsOf = (index: number) => runs.filter(({ column }) => column === index);
+  const hasJudge = columns.some(({ kind }) => kind === "judge");
   return columns.flatMap(({ kind, provider, model, isSandbox }, index) => {
     if (kind !== "product") return [];
-    const counted = runsOf(index);
+    const own = runsOf(index);
+    const counted = own.filter(hasVerdict);
+    const measured = own.filter((run) => hasVerdict(run) || run.judgment);
     const baseline = columns.findIndex(
       (other) => other.kind === "baseline" && other.provider === provider && other.model === model,
     );
@@ -64,11 +76,27 @@ export function scoreModels(
       ...{ provider, model, isSandbox },
       ...scoreRuns(counted),
       passPowerK: { k: repeats, rate: toRate(passPowerK(countCases(counted), repeats)) },
-      medianCost: median(counted.map(({ cost }) => cost).filter((cost) => cost !== null)),
-      medianLatencyMs: median(counted.map(({ latencyMs }) => latencyMs).filter((time) => time !== null)),
-      baseline: baseline === -1 ? null : scoreRuns(runsOf(baseline)),
+      medianCost: median(measured.map(({ cost }) => cost).filter((cost) => cost !== null)),
+      medianLatencyMs: median(measured.map(({ latencyMs }) => latencyMs).filter((time) => time !== null)),
+      baseline: baseline === -1 ? null : scoreRuns(runsOf(baseline).filter(hasVerdict)),
+      ...(hasJudge && {
+        judged: {
+          ...scoreJudgments(own),
+          baseline: baseline === -1 ? null : scoreJudgments(runsOf(baseline)),
+        },
+      }),
     };
   });
+}
+
+const hasVerdict = ({ isPassed }: EvaluatedRun): boolean => isPassed !== null;
+
+function scoreJudgments(runs: readonly EvaluatedRun[]): JudgedRuns {
+  const outcomes = runs.flatMap((run) => (run.judgment ? [{ run, outcome: run.judgment.outcome }] : []));
+  return {
+    ...scoreRuns(outcomes.map(({ run, outcome }) => ({ ...run, isPassed: outcome === "passed" }))),
+    undecided: outcomes.filter(({ outcome }) => outcome === "undecided").length,
+  };
 }
 
 const scoreRuns = (runs: readonly EvaluatedRun[]): CountedRuns => ({

@@ -27,3 +27,9 @@ export function checkTemplate(text: string, input: Record<string, unknown>): str
 }
 
 export const hasTemplate = (text: string): boolean => TEMPLATE.test(text);
+
+/** Texts and the texts of a list are templates; the other values are not. */
+export function renderValue(value: unknown, input: Record<string, unknown>): unknown {
+  const render = (item: unknown) => (typeof item === "string" ? renderTemplate(item, input) : item);
+  return Array.isArray(value) ? value.map(render) : render(value);
+}

@@ -1,5 +1,4 @@
 import { type SchemaCheck, valueChecks } from "./check-value.ts";
-import { baseType, isJudged, renderValue } from "./grade.ts";
 import {
   formatPath,
   isRecord,
@@ -9,7 +8,8 @@ import {
   reportBelow,
   reportUnknown,
 } from "./problems.ts";
-import { checkTemplate, hasTemplate } from "./template.ts";
+import { baseType, isJudged } from "./split-assertions.ts";
+import { checkTemplate, hasTemplate, renderValue } from "./template.ts";
 import {
   type Assertion,
   type AssertionSet,

@@ -1,6 +1,14 @@
 import { canonicalJson } from "./canonical-json.ts";
 import { gradeOutput } from "./grade.ts";
 import { type JsonSchema, validateValue } from "./json-schema.ts";
+import { listJudgedAssertions, toRubricsText } from "./judge-prompt.ts";
+import {
+  isScore,
+  JUDGMENT_WITHOUT_OUTPUT,
+  type JudgeAnswer,
+  type JudgedOutcome,
+  judgeCase,
+} from "./judgment.ts";
 import { type EvaluatedColumn, type EvaluatedRun, type ModelScore, scoreModels } from "./score-models.ts";
 import type { TestCase } from "./test-case.ts";
 import { checkTestCases } from "./validate.ts";
@@ -28,6 +36,29 @@ interface SignedRun extends EvaluatedRun {
   score: number | null;
   verdicts: { type: string; isPassed: boolean; score: number }[];
   outputHash: string | null;
+  judgment?: SignedJudgment | null;
+}
+
+interface SignedJudgment {
+  outcome: JudgedOutcome;
+  score: number | null;
+  /** What the judge was asked, in the order of `listJudgedAssertions`; none: the run gave no output. */
+  calls: {
+    /** Its step in the receipt of the judge's column; null: the output was too long for a judge. */
+    step: { id: string; item: number } | null;
+    cost: number | null;
+    latencyMs: number | null;
+    /** Null: undecided. */
+    answer: JudgeAnswer | null;
+  }[];
+}
+
+interface SignedJudge {
+  provider: string;
+  model: string;
+  isSandbox: boolean;
+  rubricsSha256: string;
+  instructions: string;
 }
 
 /** The signed content. */
@@ -36,7 +67,14 @@ export interface SignedEvaluation {
   evaluation: { id: string; repeats: number; createdAt: string; completedAt: string; prices: string };
   product: { id: string; version: string; contentSha256: string };
   testSet: { sha256: string; cases: { isHidden: boolean; hash: string }[] };
-  columns: (EvaluatedColumn & { executionId: string | null; receiptSha256: string | null })[];
+  /** Absent: nothing was judged. */
+  judge?: SignedJudge;
+  columns: (EvaluatedColumn & {
+    executionId: string | null;
+    receiptSha256: string | null;
+    /** Of a judge: the index of the column whose outputs it judged. */
+    judges?: number;
+  })[];
   results: SignedRun[];
   models: ModelScore[];
 }
@@ -50,6 +88,8 @@ export interface EvaluationVerification {
   regraded: number;
   /** Runs of hidden cases: their verdicts are the marketplace's word. */
   hidden: number;
+  /** Runs with a verdict of the judge. It follows from the judge's signed answers, which nothing but the model can repeat. */
+  judged: number;
 }
 
 interface Receipt {
@@ -72,15 +112,15 @@ export async function verifyEvaluation(
   proof: EvaluationProofFile,
   keys: readonly PublicKey[],
 ): Promise<EvaluationVerification> {
-  const nothing = { evaluation: null, regraded: 0, hidden: 0 };
+  const nothing = { evaluation: null, regraded: 0, hidden: 0, judged: 0 };
   try {
     const statement = await readSigned<SignedEvaluation>(proof.statement, "stoa-evaluation", keys);
     if (!statement)
       return { ...nothing, problems: ["The statement is not signed by a key of the marketplace."] };
     const verifier = new Verifier(proof, statement, keys);
     await verifier.run();
-    const { problems, regraded, hidden } = verifier;
-    return { evaluation: statement, problems: problems.slice(0, MAX_PROBLEMS), regraded, hidden };
+    const { problems, regraded, hidden, judged } = verifier;
+    return { evaluation: statement, problems: problems.slice(0, MAX_PROBLEMS), regraded, hidden, judged };
   } catch (error) {
     return { ...nothing, problems: [`The file is no proof of an evaluation: ${(error as Error).message}.`] };
   }
@@ -90,6 +130,7 @@ class Verifier {
   readonly problems: string[] = [];
   regraded = 0;
   hidden = 0;
+  judged = 0;
   readonly #proof: EvaluationProofFile;
   readonly #statement: SignedEvaluation;
   readonly #keys: readonly PublicKey[];
@@ -105,19 +146,21 @@ class Verifier {
     await this.#checkReceipts();
     const cases = await this.#readCases();
     await this.#checkResults(cases);
+    await this.#checkJudge(cases);
     this.#checkScores();
   }
 
   /** Each case ran on each model as often as the card says: none is left out. */
   #checkCompleteness(): void {
     const { columns, testSet, results, evaluation } = this.#statement;
-    const expected = columns.length * testSet.cases.length * evaluation.repeats;
+    const judged = columns.filter(({ kind }) => kind !== "judge");
+    const expected = judged.length * testSet.cases.length * evaluation.repeats;
     const places = new Set(results.map((run) => `${run.column} ${run.case} ${run.repeat}`));
     if (places.size !== results.length) this.problems.push("A run is listed twice.");
     if (places.size !== expected)
       this.problems.push(`${expected} runs are expected, and ${places.size} are listed.`);
     const isKnown = (run: SignedRun) =>
-      columns[run.column] !== undefined &&
+      judged.includes(columns[run.column]!) &&
       testSet.cases[run.case] !== undefined &&
       run.repeat >= 0 &&
       run.repeat < evaluation.repeats;
@@ -149,21 +192,27 @@ class Verifier {
       this.#checkSteps(
         name,
         content,
-        results.filter(({ column: of }) => of === index),
+        column.kind === "judge"
+          ? results.filter(({ column: of }) => of === column.judges).flatMap(listJudgeCalls)
+          : results.filter(({ column: of }) => of === index).map((run) => ({ ...run, title: nameOf(run) })),
       );
     }
   }
 
-  #checkSteps(name: string, { steps }: Receipt, runs: SignedRun[]): void {
+  #checkSteps(name: string, { steps }: Receipt, calls: SignedCall[]): void {
     const known = new Map((steps ?? []).map((step) => [`${step.id} ${step.item}`, step]));
-    for (const run of runs) {
-      const step = known.get(`${run.step.id} ${run.step.item}`);
-      if (!step) this.problems.push(`${name} has no ${nameOf(run)}.`);
+    const used = new Set<string>();
+    for (const { step: ref, cost, latencyMs, title } of calls) {
+      const key = `${ref.id} ${ref.item}`;
+      const step = known.get(key);
+      if (!step) this.problems.push(`${name} has no ${title}.`);
+      else if (used.has(key)) this.problems.push(`${name} has one step for ${title} and another run.`);
       else if (
-        (run.cost !== null && step.estimatedCost !== run.cost) ||
-        (run.latencyMs !== null && step.durationMs !== run.latencyMs)
+        (cost !== null && step.estimatedCost !== cost) ||
+        (latencyMs !== null && step.durationMs !== latencyMs)
       )
-        this.problems.push(`${name} has another cost or duration for ${nameOf(run)}.`);
+        this.problems.push(`${name} has another cost or duration for ${title}.`);
+      used.add(key);
     }
   }
 
@@ -227,12 +276,85 @@ class Verifier {
       this.problems.push(`${nameOf(run)} has another verdict than its output gives.`);
   }
 
+  async #checkJudge(cases: ReadonlyMap<number, TestCase>): Promise<void> {
+    const { judge, columns, results, testSet } = this.#statement;
+    const judges = columns.filter(({ kind }) => kind === "judge");
+    if (!judge) {
+      if (judges.length > 0 || results.some(({ judgment }) => judgment))
+        this.problems.push("Runs were judged, and the judge is not named.");
+      return;
+    }
+    this.#checkJudgeColumns(judge);
+    if (
+      cases.size === testSet.cases.length &&
+      (await sha256(toRubricsText(judge.instructions, inOrder(cases)))) !== judge.rubricsSha256
+    )
+      this.problems.push("The rubrics have another hash than the evaluation names.");
+    const judgedCases = new Set(results.filter(({ judgment }) => judgment).map((run) => run.case));
+    for (const run of results) {
+      const testCase = cases.get(run.case);
+      const isJudged = testCase ? listJudgedAssertions(testCase).length > 0 : judgedCases.has(run.case);
+      if (isJudged !== Boolean(run.judgment))
+        this.problems.push(`${nameOf(run)} has ${isJudged ? "no" : "a"} verdict of the judge.`);
+      else if (run.judgment) this.#rejudge(run, run.judgment, testCase);
+    }
+  }
+
+  /** Each column has one judge, and all are the model that the card names. */
+  #checkJudgeColumns({ provider, model, isSandbox }: SignedJudge): void {
+    const { columns } = this.#statement;
+    for (const [index, { kind }] of columns.entries()) {
+      const judges = columns.filter((other) => other.kind === "judge" && other.judges === index);
+      if (judges.length !== (kind === "judge" ? 0 : 1))
+        this.problems.push(`Model ${index + 1} has ${judges.length} judges.`);
+    }
+    const isOther = columns.some(
+      (one) =>
+        one.kind === "judge" &&
+        (one.provider !== provider || one.model !== model || one.isSandbox !== isSandbox),
+    );
+    if (isOther) this.problems.push("The judge is another model than the evaluation names.");
+  }
+
+  /** The verdict of a hidden case cannot be computed: its thresholds are hidden, too. */
+  #rejudge(run: SignedRun, { outcome, score, calls }: SignedJudgment, testCase: TestCase | undefined): void {
+    this.judged++;
+    const isReadable = calls.every(
+      ({ answer }) => answer === null || (typeof answer.pass === "boolean" && isScore(answer.score)),
+    );
+    const hasOutput = run.status === "completed";
+    const replies = calls.map(({ answer }) => ({ answer, reason: "" }));
+    const expected = !hasOutput ? JUDGMENT_WITHOUT_OUTPUT : testCase ? judgeCase(testCase, replies) : null;
+    const isComplete = !hasOutput
+      ? calls.length === 0
+      : !testCase || calls.length === listJudgedAssertions(testCase).length;
+    const fits = !expected || isAlike([expected.outcome, expected.score], [outcome, score]);
+    if (!isReadable || !isComplete || !fits)
+      this.problems.push(`${nameOf(run)} has another verdict than the judge's answers give.`);
+  }
+
   #checkScores(): void {
     const { columns, results, models, evaluation } = this.#statement;
     if (!isAlike(scoreModels(columns, results, evaluation), models))
       this.problems.push("The numbers of the score card do not follow from the verdicts.");
   }
 }
+
+interface SignedCall {
+  step: { id: string; item: number };
+  cost: number | null;
+  latencyMs: number | null;
+  /** What a problem names. */
+  title: string;
+}
+
+const listJudgeCalls = (run: SignedRun): SignedCall[] =>
+  (run.judgment?.calls ?? []).flatMap(({ step, ...call }) =>
+    step ? [{ ...call, step, title: `the judge's call for ${nameOf(run)}` }] : [],
+  );
+
+const inOrder = (cases: ReadonlyMap<number, TestCase>): TestCase[] =>
+  [...cases].toSorted(([a], [b]) => a - b).map(([, testCase]) => testCase);
 
 const nameOf = (run: SignedRun): string =>
   `run ${run.repeat + 1} of case ${run.case + 1} on model ${run.column + 1}`;

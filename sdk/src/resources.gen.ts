@@ -1387,7 +1387,7 @@ export class EvaluationsResource extends Resource {
   /**
    * Evaluate the current version of a product by its test set
    *
-   * For its author. Every case runs on every model as often as `repeats` says, on your provider keys, and beside it a baseline: the same model with the variables alone. The runs stop before they cost more than `maxCost`; the evaluation has then failed. They count neither as runs of the product nor in its analytics.
+   * For its author. Every case runs on every model as often as `repeats` says, on your provider keys, and beside it a baseline: the same model with the variables alone. The runs stop before they cost more than `maxCost`; the evaluation has then failed. They count neither as runs of the product nor in its analytics. With `judge`, a model judges each output by the rubrics of the test set.
    *
    * Needs the permission `ai:execute`.
    */

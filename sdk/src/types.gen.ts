@@ -285,6 +285,10 @@ export interface ScoreCard {
   testSetSha256: string;
   visibleCases: number;
   hiddenCases: number;
+  /** Cases with assertions that a judge model decides */
+  judgedCases: number;
+  /** null: judged assertions have no verdict */
+  judge: Judge | null;
   repeats: number;
   models: ScoredModel[];
   /** Models that pass less than before; empty as soon as an evaluation finds none */
@@ -300,6 +304,16 @@ export interface ScoreCard {
   prices: string;
   /** ISO 8601, UTC, milliseconds */
   evaluatedAt: string;
+}
+
+/** The model that decided judged assertions, such as llm-rubric. */
+export interface Judge {
+  provider: string;
+  model: string;
+  /** Whether a practice provider judged, and no model */
+  isSandbox: boolean;
+  /** SHA-256 of the canonical JSON (RFC 8785) of the judge's instructions and the judged assertions of all cases */
+  rubricsSha256: string;
 }
 
 export interface ScoredModel {
@@ -351,6 +365,39 @@ export interface ScoredModel {
       effectiveN: number;
     } | null;
   } | null;
+  /** By the judge, never part of the other numbers; absent: nothing was judged */
+  judged?: {
+    passed: number;
+    /** Runs with a verdict of the judge; a run without an output did not pass */
+    n: number;
+    /** With its 95 % Wilson interval; null: no run has a verdict */
+    rate: {
+      /** From 0 to 1; each case counts equally */
+      value: number;
+      low: number;
+      high: number;
+      /** How many independent runs the interval is worth: repeats of one case are alike */
+      effectiveN: number;
+    } | null;
+    /** Of these, runs about which the judge gave no answer that can be read: they count as not passed */
+    undecided: number;
+    baseline: {
+      passed: number;
+      /** Runs with a verdict of the judge; a run without an output did not pass */
+      n: number;
+      /** With its 95 % Wilson interval; null: no run has a verdict */
+      rate: {
+        /** From 0 to 1; each case counts equally */
+        value: number;
+        low: number;
+        high: number;
+        /** How many independent runs the interval is worth: repeats of one case are alike */
+        effectiveN: number;
+      } | null;
+      /** Of these, runs about which the judge gave no answer that can be read: they count as not passed */
+      undecided: number;
+    } | null;
+  };
 }
 
 /** A model that passes fewer runs of the same cases than before, by more than the 95 % intervals explain. */
@@ -1881,6 +1928,10 @@ export interface Evaluation {
   testSetSha256: string;
   visibleCases: number;
   hiddenCases: number;
+  /** Cases with assertions that a judge model decides */
+  judgedCases: number;
+  /** null: judged assertions have no verdict */
+  judge: Judge | null;
   repeats: number;
   /** seller: by a request; otherwise why the service repeated the evaluation before it */
   startedBy: Open<"seller" | "model_deprecated" | "price_changed" | "schedule">;
@@ -1904,8 +1955,10 @@ export interface Evaluation {
 }
 
 export interface EvaluationColumn {
-  /** baseline: the model gets the variables alone, without the product */
-  kind: Open<"product" | "baseline">;
+  /** baseline: the model gets the variables alone, without the product; judge: it judges the outputs of another column */
+  kind: Open<"product" | "baseline" | "judge">;
+  /** Of a judge: the index of the column whose outputs it judges */
+  judges: number | null;
   /** null: as the steps of the workflow say */
   provider: string | null;
   model: string | null;
@@ -1915,8 +1968,10 @@ export interface EvaluationColumn {
   /** Its workflow run; null: not begun, or deleted */
   executionId: string | null;
   passed: number;
-  /** Runs so far with a deterministic verdict */
+  /** Runs so far with a deterministic verdict; of a judge, with its verdict */
   n: number;
+  /** Of a judge: verdicts without an answer that can be read, which count as not passed */
+  undecided: number;
   /** USD */
   cost: number;
 }
@@ -1933,16 +1988,25 @@ export interface EvaluateProduct {
   apiKeys?: Record<string, string>;
   /** How often each case runs on each model; cases times repeats are at most 200 */
   repeats?: number;
-  /** USD of the whole evaluation */
+  /** The model that decides judged assertions (llm-rubric, factuality); without it they have no verdict. Cases times repeats times such assertions are at most 400 */
+  judge?: {
+    /** A provider key of yours, or sandbox */
+    apiKeyId: string;
+    /** Default: the default model of the provider */
+    model?: string;
+  };
+  /** USD of the whole evaluation, with the judge */
   maxCost: number;
 }
 
 export interface EvaluationEstimate {
-  /** Runs of all columns */
+  /** Runs of all columns, with the calls of the judge */
   runs: number;
   columns: ({
-    /** baseline: the model gets the variables alone, without the product */
-    kind: Open<"product" | "baseline">;
+    /** baseline: the model gets the variables alone, without the product; judge: it judges the outputs of another column */
+    kind: Open<"product" | "baseline" | "judge">;
+    /** Of a judge: the index of the column whose outputs it judges */
+    judges: number | null;
     /** null: as the steps of the workflow say */
     provider: string | null;
     model: string | null;
@@ -1966,6 +2030,10 @@ export interface EvaluationDetail {
   testSetSha256: string;
   visibleCases: number;
   hiddenCases: number;
+  /** Cases with assertions that a judge model decides */
+  judgedCases: number;
+  /** null: judged assertions have no verdict */
+  judge: Judge | null;
   repeats: number;
   /** seller: by a request; otherwise why the service repeated the evaluation before it */
   startedBy: Open<"seller" | "model_deprecated" | "price_changed" | "schedule">;
@@ -2007,6 +2075,8 @@ export interface EvaluationResult {
   /** The weighted mean of their scores */
   score: number | null;
   verdicts: AssertionVerdict[];
+  /** By the judged assertions, never mixed with `isPassed`; null: there is none, or none yet */
+  judgment: Judgment | null;
   /** The first 500 characters of the text, or of a workflow's result as JSON; null: none */
   output: string | null;
   /** USD */
@@ -2029,6 +2099,35 @@ export interface AssertionVerdict {
     score: number;
     reason: string;
     metric?: string;
+  })[];
+}
+
+/** The verdict of a judge model about one run. */
+export interface Judgment {
+  /** undecided counts as not passed */
+  outcome: Open<"passed" | "failed" | "undecided">;
+  /** The weighted mean of the scores of the judged assertions */
+  score: number | null;
+  verdicts: ({
+    type: string;
+    /** undecided: the judge gave no answer that can be read; not_judged: the judge is not asked about this type */
+    outcome: Open<"passed" | "failed" | "undecided" | "not_judged">;
+    /** From 0 to 1; null: it depends on what is undecided */
+    score: number | null;
+    /** The judge's words */
+    reason: string;
+    metric?: string;
+    /** Those of an assert-set */
+    assertions?: ({
+      type: string;
+      /** undecided: the judge gave no answer that can be read; not_judged: the judge is not asked about this type */
+      outcome: Open<"passed" | "failed" | "undecided" | "not_judged">;
+      /** From 0 to 1; null: it depends on what is undecided */
+      score: number | null;
+      /** The judge's words */
+      reason: string;
+      metric?: string;
+    })[];
   })[];
 }
 

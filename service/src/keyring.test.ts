@@ -4,7 +4,7 @@ import { after, before, suite, test } from "node:test";
 import { sql } from "kysely";
 import { enableTwoFactor } from "../test/authenticator.ts";
 import { requestMagicLink, uniqueEmail } from "../test/emails.ts";
-import { startEvaluation, storeTestSet, untilEvaluated } from "../test/evaluations.ts";
+import { sandboxRequest, startEvaluation, storeTestSet, untilEvaluated } from "../test/evaluations.ts";
 import { createProduct } from "../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../test/market.ts";
 import { GOOD_KEY, type ProviderServer, startProviderServer } from "../test/provider-server.ts";
@@ -96,8 +96,10 @@ async function runsWorkflows() {
     const { status } = await executeWorkflow(owner, workflowId, { webhookUrl: "http://127.0.0.1:9/" });
     assert.equal(status, "completed");
   }
-  await storeTestSet(owner, productId);
-  await untilEvaluated(market, owner, await startEvaluation(owner, productId));
+  const rubric = { type: "llm-rubric", value: 'Names "rain"' };
+  await storeTestSet(owner, productId, [{ title: "Rain", input: { topic: "rain" }, assert: [rubric] }]);
+  const judged = { ...sandboxRequest, judge: { apiKeyId: "sandbox" } };
+  await untilEvaluated(market, owner, await startEvaluation(owner, productId, judged));
   await worker.stop();
 }
 

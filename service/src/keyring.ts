@@ -5,7 +5,7 @@ import type { Context } from "./core/context.ts";
 import { firstOf } from "./core/required.ts";
 import { sealedEvents } from "./events/outbox/outbox.ts";
 import { sealedSecrets } from "./events/webhooks/secrets.ts";
-import { sealedResultTexts } from "./execution/evaluations/results.ts";
+import { sealedJudgmentTexts, sealedResultTexts } from "./execution/evaluations/results.ts";
 import { sealedShareTokens } from "./execution/executions/shares.ts";
 import { sealedTexts } from "./execution/executions/texts.ts";
 import { sealedKeys } from "./execution/provider-keys/provider-keys.ts";
@@ -22,6 +22,7 @@ export const sealedColumns = [
   sealedBodies,
   sealedEvents,
   sealedResources,
+  sealedJudgmentTexts,
   sealedKeys,
   sealedEmails,
   sealedOutputs,

@@ -90,19 +90,42 @@ async function fetchKeys(cli: Cli): Promise<PublicKey[]> {
   return toKeys(await response.json(), address);
 }
 
-function report({ output }: Cli, { problems, evaluation, regraded, hidden }: EvaluationVerification): void {
+function report({ output }: Cli, verification: EvaluationVerification): void {
+  const { problems, evaluation, regraded, hidden, judged } = verification;
   for (const problem of problems) output.line(`${output.style("red", "BAD ")} ${withoutControls(problem)}`);
   if (!evaluation || problems.length > 0) return;
-  const { iss, product, models } = evaluation;
+  const { iss, product, models, judge } = evaluation;
   output.line(withoutControls(`Signed by ${iss}: ${product.id} version ${product.version}`));
-  for (const { model, isSandbox, passed, n, rate, baseline } of models) {
-    const name = `${model ?? "the models of its steps"}${isSandbox ? " (practice provider)" : ""}`;
-    const bare = baseline?.rate ? `; without the product ${describe(baseline.rate)}` : "";
-    output.line(withoutControls(`${name}: ${passed} of ${n} runs passed, ${describe(rate)}${bare}`));
+  for (const { model, isSandbox, ...score } of models) {
+    const name = `${model ?? "the models of its steps"}${toLabel(isSandbox)}`;
+    output.line(withoutControls(`${name}: ${describeRuns(score)}`));
+    if (judge && score.judged)
+      output.line(
+        withoutControls(
+          `  judged by ${judge.model}${toLabel(judge.isSandbox)}: ${describeRuns(score.judged)}, ${score.judged.undecided} undecided`,
+        ),
+      );
   }
   output.report(
     `Every number follows from the verdicts. ${regraded} verdicts were computed again from their texts; ${hidden} are of hidden tests.`,
   );
+  if (judged > 0)
+    output.report(
+      `${judged} verdicts of the judge follow from its signed answers. The answers can only be believed: no file can repeat them.`,
+    );
+}
+
+const toLabel = (isSandbox: boolean): string => (isSandbox ? " (practice provider)" : "");
+
+interface CountedRuns {
+  passed: number;
+  n: number;
+  rate: ShownRate | null;
+}
+
+function describeRuns({ passed, n, rate, baseline }: CountedRuns & { baseline: CountedRuns | null }): string {
+  const bare = baseline?.rate ? `; without the product ${describe(baseline.rate)}` : "";
+  return `${passed} of ${n} runs passed, ${describe(rate)}${bare}`;
 }
 
 const describe = (rate: ShownRate | null): string =>

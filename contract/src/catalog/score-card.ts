@@ -20,6 +20,29 @@ const counted = {
   rate: Rate,
 };
 
+const judged = {
+  ...counted,
+  n: z.int().describe("Runs with a verdict of the judge; a run without an output did not pass"),
+  undecided: z
+    .int()
+    .describe(
+      "Of these, runs about which the judge gave no answer that can be read: they count as not passed",
+    ),
+};
+
+export const Judge = z
+  .object({
+    provider: z.string(),
+    model: z.string(),
+    isSandbox: z.boolean().describe("Whether a practice provider judged, and no model"),
+    rubricsSha256: z
+      .string()
+      .describe(
+        "SHA-256 of the canonical JSON (RFC 8785) of the judge's instructions and the judged assertions of all cases",
+      ),
+  })
+  .meta({ id: "Judge", description: "The model that decided judged assertions, such as llm-rubric." });
+
 const ScoredModel = z
   .object({
     provider: z.string().nullable().describe("null: as the steps of the workflow say"),
@@ -37,6 +60,10 @@ const ScoredModel = z
       .describe(
         "The same model with the variables alone; null: there is nothing to send without the product",
       ),
+    judged: z
+      .object({ ...judged, baseline: z.object(judged).nullable() })
+      .optional()
+      .describe("By the judge, never part of the other numbers; absent: nothing was judged"),
   })
   .meta({ id: "ScoredModel" });
 
@@ -69,6 +96,8 @@ export const ScoreCard = z
     testSetSha256: z.string(),
     visibleCases: z.int(),
     hiddenCases: z.int(),
+    judgedCases: z.int().describe("Cases with assertions that a judge model decides"),
+    judge: Judge.nullable().describe("null: judged assertions have no verdict"),
     repeats: z.int(),
     models: z.array(ScoredModel),
     regressions: z

@@ -1,10 +1,39 @@
 import { z } from "zod";
-import { ScoreCard } from "../catalog/score-card.ts";
+import { Judge, ScoreCard } from "../catalog/score-card.ts";
 import { endpoint, one } from "../core/endpoint.ts";
 import { Timestamp } from "../core/envelope.ts";
 
 const salt = z.string().describe("Base64url");
 const hash = z.string().describe("HMAC-SHA256 in hex, under the salt of its own");
+
+const SignedJudgment = z
+  .object({
+    outcome: z.enum(["passed", "failed", "undecided"]),
+    score: z.number().nullable(),
+    calls: z
+      .array(
+        z.object({
+          step: z
+            .object({ id: z.string(), item: z.int() })
+            .nullable()
+            .describe("Its step in the run receipt of the judge; null: the output was too long to be judged"),
+          cost: z.number().nullable(),
+          latencyMs: z.int().nullable(),
+          answer: z
+            .object({ pass: z.boolean(), score: z.number() })
+            .nullable()
+            .describe(
+              "What the judge said, before threshold and `not-`; null: it gave no answer that can be read",
+            ),
+        }),
+      )
+      .describe("One for each llm-rubric and factuality of the case; none: the run gave no output"),
+  })
+  .meta({
+    id: "SignedJudgment",
+    description:
+      "The verdict of the judge about one run. It follows from the answers; the answers can only be believed.",
+  });
 
 /** The content of the signature. */
 export const EvaluationStatement = z
@@ -23,9 +52,13 @@ export const EvaluationStatement = z
       sha256: z.string(),
       cases: z.array(z.object({ isHidden: z.boolean(), hash: hash.describe("Of its canonical JSON") })),
     }),
+    judge: Judge.extend({ instructions: z.string().describe("The system message that the judge got") })
+      .optional()
+      .describe("Absent: nothing was judged"),
     columns: z.array(
       z.object({
-        kind: z.enum(["product", "baseline"]),
+        kind: z.enum(["product", "baseline", "judge"]),
+        judges: z.int().optional().describe("Of a judge: the index of the column whose outputs it judged"),
         provider: z.string().nullable(),
         model: z.string().nullable(),
         isSandbox: z.boolean(),
@@ -50,6 +83,7 @@ export const EvaluationStatement = z
         cost: z.number().nullable(),
         latencyMs: z.int().nullable(),
         outputHash: hash.nullable().describe("Of the text, or of the canonical JSON; null: no output"),
+        judgment: SignedJudgment.nullable().optional(),
       }),
     ),
     models: ScoreCard.shape.models,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Regression } from "../catalog/score-card.ts";
+import { Judge, Regression } from "../catalog/score-card.ts";
 import { endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { paging, Timestamp } from "../core/envelope.ts";
 
@@ -7,6 +7,8 @@ export const MAX_EVALUATED_MODELS = 5;
 export const MAX_REPEATS = 10;
 /** Of one column: cases times repeats. */
 export const MAX_RUNS_OF_COLUMN = 200;
+/** Of one column: cases times repeats times judged assertions. */
+export const MAX_JUDGE_CALLS_OF_COLUMN = 400;
 export const MAX_EXCERPT_CHARACTERS = 500;
 
 const keyId = z.string().min(1).max(100);
@@ -37,16 +39,31 @@ export const EvaluateProduct = z
       .describe(
         `How often each case runs on each model; cases times repeats are at most ${MAX_RUNS_OF_COLUMN}`,
       ),
-    maxCost: z.number().positive().max(10_000).describe("USD of the whole evaluation"),
+    judge: z
+      .strictObject({
+        apiKeyId: keyId.describe("A provider key of yours, or sandbox"),
+        model: modelName.optional().describe("Default: the default model of the provider"),
+      })
+      .optional()
+      .describe(
+        `The model that decides judged assertions (llm-rubric, factuality); without it they have no verdict. Cases times repeats times such assertions are at most ${MAX_JUDGE_CALLS_OF_COLUMN}`,
+      ),
+    maxCost: z.number().positive().max(10_000).describe("USD of the whole evaluation, with the judge"),
   })
   .meta({ id: "EvaluateProduct" });
 
 const evaluationStatuses = ["running", "completed", "failed", "canceled"] as const;
-const columnKinds = ["product", "baseline"] as const;
+const columnKinds = ["product", "baseline", "judge"] as const;
 const evaluationStarters = ["seller", "model_deprecated", "price_changed", "schedule"] as const;
+const judgedOutcomes = ["passed", "failed", "undecided"] as const;
 
 const columnFields = {
-  kind: z.enum(columnKinds).describe("baseline: the model gets the variables alone, without the product"),
+  kind: z
+    .enum(columnKinds)
+    .describe(
+      "baseline: the model gets the variables alone, without the product; judge: it judges the outputs of another column",
+    ),
+  judges: z.int().nullable().describe("Of a judge: the index of the column whose outputs it judges"),
   provider: z.string().nullable().describe("null: as the steps of the workflow say"),
   model: z.string().nullable(),
   isSandbox: z.boolean().describe("Whether a practice provider answered, and no model"),
@@ -58,7 +75,10 @@ const Column = z
     status: z.enum(["pending", "running", "completed", "failed", "canceled"]),
     executionId: z.string().nullable().describe("Its workflow run; null: not begun, or deleted"),
     passed: z.int(),
-    n: z.int().describe("Runs so far with a deterministic verdict"),
+    n: z.int().describe("Runs so far with a deterministic verdict; of a judge, with its verdict"),
+    undecided: z
+      .int()
+      .describe("Of a judge: verdicts without an answer that can be read, which count as not passed"),
     cost: z.number().describe("USD"),
   })
   .meta({ id: "EvaluationColumn" });
@@ -72,6 +92,8 @@ export const Evaluation = z
     testSetSha256: z.string(),
     visibleCases: z.int(),
     hiddenCases: z.int(),
+    judgedCases: z.int().describe("Cases with assertions that a judge model decides"),
+    judge: Judge.nullable().describe("null: judged assertions have no verdict"),
     repeats: z.int(),
     startedBy: z
       .enum(evaluationStarters)
@@ -108,6 +130,31 @@ const AssertionVerdict = z
   })
   .meta({ id: "AssertionVerdict" });
 
+const judgedFields = {
+  type: z.string(),
+  outcome: z
+    .enum([...judgedOutcomes, "not_judged"])
+    .describe(
+      "undecided: the judge gave no answer that can be read; not_judged: the judge is not asked about this type",
+    ),
+  score: z.number().nullable().describe("From 0 to 1; null: it depends on what is undecided"),
+  reason: z.string().describe("The judge's words"),
+  metric: z.string().optional(),
+};
+
+const Judgment = z
+  .object({
+    outcome: z.enum(judgedOutcomes).describe("undecided counts as not passed"),
+    score: z.number().nullable().describe("The weighted mean of the scores of the judged assertions"),
+    verdicts: z.array(
+      z.object({
+        ...judgedFields,
+        assertions: z.array(z.object(judgedFields)).optional().describe("Those of an assert-set"),
+      }),
+    ),
+  })
+  .meta({ id: "Judgment", description: "The verdict of a judge model about one run." });
+
 const Result = z
   .object({
     column: z.int().describe("Index in columns"),
@@ -121,6 +168,9 @@ const Result = z
       .describe("By the deterministic assertions; null: the case has none, so the run is not counted"),
     score: z.number().nullable().describe("The weighted mean of their scores"),
     verdicts: z.array(AssertionVerdict),
+    judgment: Judgment.nullable().describe(
+      "By the judged assertions, never mixed with `isPassed`; null: there is none, or none yet",
+    ),
     output: z
       .string()
       .nullable()
@@ -142,7 +192,7 @@ export const EvaluationDetail = z
 
 export const EvaluationEstimate = z
   .object({
-    runs: z.int().describe("Runs of all columns"),
+    runs: z.int().describe("Runs of all columns, with the calls of the judge"),
     columns: z.array(
       z.object({
         ...columnFields,
@@ -180,7 +230,7 @@ export const create = endpoint({
   path: "/products/:productId/evaluations",
   summary: "Evaluate the current version of a product by its test set",
   description:
-    "For its author. Every case runs on every model as often as `repeats` says, on your provider keys, and beside it a baseline: the same model with the variables alone. The runs stop before they cost more than `maxCost`; the evaluation has then failed. They count neither as runs of the product nor in its analytics.",
+    "For its author. Every case runs on every model as often as `repeats` says, on your provider keys, and beside it a baseline: the same model with the variables alone. The runs stop before they cost more than `maxCost`; the evaluation has then failed. They count neither as runs of the product nor in its analytics. With `judge`, a model judges each output by the rubrics of the test set.",
   access,
   params: ofProduct,
   request: json(EvaluateProduct, example),

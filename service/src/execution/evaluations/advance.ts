@@ -14,6 +14,8 @@ import { engine } from "../workflow-runs/engine.ts";
 import { placeFinder, toColumnRun } from "./column-run.ts";
 import { hashContent, toRunInput } from "./evaluation-plan.ts";
 import { type Grade, gradeInThread } from "./grading-thread.ts";
+import { listCallsOfJudge, storeJudgments } from "./judge-outputs.ts";
+import { toJudgeRun } from "./judge-run.ts";
 import {
   type CompletedEvaluation,
   notifyOfCompletion,
@@ -33,6 +35,7 @@ import {
   listColumns,
   listComparable,
   listGraded,
+  listJudgments,
   listResults,
   listToAdvance,
   lockEvaluation,
@@ -99,7 +102,8 @@ export async function advanceEvaluation(ctx: Context, id: string): Promise<void>
   const ended = run ? await listEndedItems(ctx, { id: column.executionId, userId: evaluation.userId }) : [];
   // The item that the limit refused was no run.
   const items = ended.filter(({ error }) => !isStoppedByCost(run) || error?.code !== "VALIDATION_ERROR");
-  await storeResults(ctx, { evaluation, column, testSet, items });
+  if (column.kind === "judge") await storeJudgments(ctx, { column, testSet, items });
+  else await storeResults(ctx, { evaluation, column, testSet, items });
   await ctx.db.transaction().execute((tx) => endColumnAndGoOn(ctx, tx, { id, column, testSet, items, run }));
 }
 
@@ -167,7 +171,12 @@ async function end(ctx: Context, tx: Tx, evaluation: EvaluationRow, reason: EndR
     if (reason.errorCode !== null) await notifyOfFailure(ctx, tx, evaluation, reason.errorCode);
     return;
   }
-  const scores = scoreModels(await listColumns(tx, [id]), await listResults(tx, id), evaluation);
+  const scores = scoreModels(
+    await listColumns(tx, [id]),
+    await listResults(tx, id),
+    await listJudgments(tx, id),
+    evaluation,
+  );
   const completed = { ...evaluation, completedAt, scores };
   const found = await compareWithEarlier(tx, completed);
   const regressions = found.map(({ isNew: _, ...regression }) => regression);
@@ -195,22 +204,26 @@ const publishCompletion = (ctx: Context, tx: Tx, evaluation: CompletedEvaluation
     },
   });
 
+interface Tested {
+  product: Pick<Product, "type" | "content" | "variables">;
+  testSet: StoredTestSet;
+}
+
 /** In the transaction that stores the end of the column before. */
 export async function startNextColumn(
   ctx: Context,
   tx: Tx,
   evaluation: EvaluationRow,
   columns: ColumnRow[],
-  tested: { product: Pick<Product, "type" | "content" | "variables">; testSet: StoredTestSet },
+  tested: Tested,
 ): Promise<void> {
   const next = required(
     columns.find(({ status }) => status === "pending"),
     "the next column of an evaluation",
   );
   const spentUsd = columns.reduce((sum, { costUsd }) => sum + Number(costUsd), 0);
-  const cases = tested.testSet.cases.map(({ input }) => ({ input: toRunInput(tested.product, input) }));
   const executionId = await engine.startIn(ctx, tx, evaluation.userId, {
-    ...toColumnRun(next, { ...evaluation, cases }),
+    ...(await toRun(ctx, tx, evaluation, next, tested)),
     productId: evaluation.productId,
     version: toDraftVersion(evaluation.version),
     apiKeys: next.apiKeys,
@@ -222,6 +235,22 @@ export async function startNextColumn(
     parent: null,
   });
   await startColumn(tx, evaluation.id, next.n, executionId);
+}
+
+async function toRun(
+  ctx: Context,
+  tx: Tx,
+  evaluation: EvaluationRow,
+  column: ColumnRow,
+  { product, testSet }: Tested,
+) {
+  if (column.kind === "judge")
+    return toJudgeRun(
+      required(evaluation.judge, "the judge of an evaluation"),
+      await listCallsOfJudge(ctx, tx, { column, testSet }),
+    );
+  const cases = testSet.cases.map(({ input }) => ({ input: toRunInput(product, input) }));
+  return toColumnRun(column, { ...evaluation, cases });
 }
 
 interface Graded {

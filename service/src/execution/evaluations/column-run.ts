@@ -17,7 +17,7 @@ interface Group {
 }
 
 export interface ColumnSpec {
-  kind: "product" | "baseline";
+  kind: "product" | "baseline" | "judge";
   provider: string | null;
   model: string | null;
 }

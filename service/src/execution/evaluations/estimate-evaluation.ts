@@ -1,11 +1,20 @@
 import type { EvaluateProduct, EvaluationEstimate } from "@stoa/contract";
+import type { TestCase } from "@stoa/evaluation";
+import { JUDGE_INSTRUCTIONS } from "@stoa/evaluation/judge-prompt";
 import type { Context, Member } from "../../core/context.ts";
 import { parseMessages, renderMessages } from "../../formats/prompt-template/template.ts";
-import type { ProviderId } from "../../integrations/ai-providers/ai-provider.ts";
+import type { Message, ProviderId } from "../../integrations/ai-providers/ai-provider.ts";
 import { estimateWorkflow } from "../estimates/estimate-workflow.ts";
 import { estimateUsage, PRICE_LIST, priceUsage, roundUsd } from "../provider-keys/cost.ts";
 import { toBaselineText } from "./column-run.ts";
-import { type EvaluationPlan, type PlannedColumn, planEvaluation, toRunInput } from "./evaluation-plan.ts";
+import {
+  countJudgeQuestions,
+  type EvaluationPlan,
+  type PlannedColumn,
+  planEvaluation,
+  toRunInput,
+} from "./evaluation-plan.ts";
+import { listJudgeCalls, toJudgeMessages } from "./judge-run.ts";
 
 /** Calls no provider and writes nothing. */
 export async function estimateEvaluation(
@@ -15,14 +24,22 @@ export async function estimateEvaluation(
   request: EvaluateProduct,
 ): Promise<EvaluationEstimate> {
   const plan = await planEvaluation(ctx, caller, productId, request);
-  const runs = plan.testSet.cases.length * request.repeats;
+  const runsOf = (kind: PlannedColumn["kind"]) =>
+    request.repeats * (kind === "judge" ? countJudgeQuestions(plan.testSet) : plan.testSet.cases.length);
   const columns = [];
-  for (const { apiKeys: _, ...column } of plan.columns) {
-    const cost = await estimateCases(ctx, plan, column);
-    columns.push({ ...column, runs, cost: cost === null ? null : roundUsd(cost * request.repeats) });
+  for (const { apiKeys: _, judgesN, ...column } of plan.columns) {
+    const runs = runsOf(column.kind);
+    const cost =
+      column.kind === "judge" ? estimateJudge(ctx, plan, column) : await estimateCases(ctx, plan, column);
+    columns.push({
+      ...column,
+      judges: judgesN,
+      runs,
+      cost: cost === null ? null : roundUsd(cost * request.repeats),
+    });
   }
   return {
-    runs: runs * columns.length,
+    runs: columns.reduce((sum, { runs }) => sum + runs, 0),
     columns,
     cost: columns.reduce<number | null>(
       (sum, { cost }) => (sum === null || cost === null ? null : roundUsd(sum + cost)),
@@ -32,11 +49,27 @@ export async function estimateEvaluation(
   };
 }
 
+type SpecColumn = Omit<PlannedColumn, "apiKeys" | "judgesN">;
+
+/** An output of the length that the estimate of a run expects: 500 tokens. */
+const EXPECTED_OUTPUT = "word ".repeat(400);
+
+/** USD of judging one repeat of all cases. */
+function estimateJudge(ctx: Context, { testSet }: EvaluationPlan, { provider, model }: SpecColumn): number {
+  const outputs = testSet.cases.map((_, caseN) => ({ caseN, repeatN: 0, output: EXPECTED_OUTPUT }));
+  const calls = listJudgeCalls(testSet.cases as TestCase[], outputs);
+  return calls.reduce(
+    (sum, { message }) =>
+      sum + (estimateCall(ctx, { provider, model }, toJudgeMessages(JUDGE_INSTRUCTIONS, message)) ?? 0),
+    0,
+  );
+}
+
 /** USD of one repeat of all cases; null: not known. */
 async function estimateCases(
   ctx: Context,
   { product, testSet }: EvaluationPlan,
-  column: Omit<PlannedColumn, "apiKeys">,
+  column: SpecColumn,
 ): Promise<number | null> {
   let sum = 0;
   for (const { input } of testSet.cases) {
@@ -53,7 +86,7 @@ async function estimateCases(
 function estimatePrompt(
   ctx: Context,
   product: EvaluationPlan["product"],
-  { kind, provider, model }: Omit<PlannedColumn, "apiKeys">,
+  { kind, provider, model }: SpecColumn,
   values: Record<string, unknown>,
 ): number | null {
   const messages =
@@ -63,6 +96,14 @@ function estimatePrompt(
           parseMessages(product.contentFormat, product.content),
           new Map(Object.entries(values).map(([name, value]) => [name, String(value)])),
         );
+  return estimateCall(ctx, { provider, model }, messages);
+}
+
+function estimateCall(
+  ctx: Context,
+  { provider, model }: Pick<SpecColumn, "provider" | "model">,
+  messages: Message[],
+): number | null {
   const call = { provider: provider as ProviderId, model: model ?? "", messages, options: {}, at: ctx.now() };
   const { estimatedCost, costKnown } = priceUsage({ ...call, usage: estimateUsage(call) });
   return costKnown ? estimatedCost : null;

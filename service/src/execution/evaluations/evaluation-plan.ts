@@ -1,4 +1,6 @@
-import { type EvaluateProduct, MAX_RUNS_OF_COLUMN } from "@stoa/contract";
+import { type EvaluateProduct, MAX_JUDGE_CALLS_OF_COLUMN, MAX_RUNS_OF_COLUMN } from "@stoa/contract";
+import type { TestCase } from "@stoa/evaluation";
+import { JUDGE_INSTRUCTIONS, listJudgedAssertions, toRubricsText } from "@stoa/evaluation/judge-prompt";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import { findInputProblems } from "../../catalog/test-sets/case-problems.ts";
 import { findTestSet, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
@@ -15,10 +17,18 @@ import { findCostUsd } from "../provider-keys/cost.ts";
 import { findRunKey } from "../provider-keys/provider-keys.ts";
 import { findMissingRequirements } from "../workflow-runs/requirements.ts";
 import type { ColumnSpec } from "./column-run.ts";
+import type { StoredJudge } from "./queries.ts";
 
-export interface PlannedColumn extends ColumnSpec {
+interface OutputColumn extends ColumnSpec {
+  kind: "product" | "baseline";
   isSandbox: boolean;
   apiKeys: Record<string, string>;
+}
+
+export interface PlannedColumn extends Omit<OutputColumn, "kind"> {
+  kind: "product" | "baseline" | "judge";
+  /** Of a judge: the index of the column that it judges. */
+  judgesN: number | null;
 }
 
 export interface EvaluationPlan {
@@ -26,6 +36,7 @@ export interface EvaluationPlan {
   contentSha256: string;
   testSet: StoredTestSet;
   columns: PlannedColumn[];
+  judge: StoredJudge | null;
 }
 
 /** Checks everything that an evaluation needs. Writes nothing. */
@@ -53,7 +64,23 @@ export async function planEvaluation(
     product.type === "PROMPT"
       ? await planPrompt(ctx, caller, product, request)
       : await planWorkflow(ctx, caller, product, request);
-  return { product, contentSha256: hashContent(product.content), testSet, columns };
+  const judge = await planJudge(ctx, caller, testSet, request);
+  return {
+    product,
+    contentSha256: hashContent(product.content),
+    testSet,
+    columns: columns.flatMap((column, index) => withJudge(column, index, judge)),
+    judge: judge?.stored ?? null,
+  };
+}
+
+/** Each judge follows the column that it judges. */
+function withJudge(column: OutputColumn, index: number, judge: PlannedJudge | null): PlannedColumn[] {
+  const judged = { ...column, judgesN: null };
+  if (!judge) return [judged];
+  const { provider, model, isSandbox } = judge.stored;
+  const { apiKeys } = judge;
+  return [judged, { kind: "judge", judgesN: index * 2, provider, model, isSandbox, apiKeys }];
 }
 
 export const hashContent = (content: string): string => digestOf(content).toString("hex");
@@ -82,10 +109,10 @@ async function planPrompt(
   caller: Member,
   product: Product,
   { models, apiKeys }: EvaluateProduct,
-): Promise<PlannedColumn[]> {
+): Promise<OutputColumn[]> {
   if (apiKeys) throw ruleViolation("apiKeys", "is for workflows: send models for a prompt");
   if (!models) throw ruleViolation("models", "is required for a prompt");
-  const columns: PlannedColumn[] = [];
+  const columns: OutputColumn[] = [];
   for (const [index, { apiKeyId, model: requested }] of models.entries()) {
     const field = `models[${index}].model`;
     const key = await findRunKey(ctx, caller, apiKeyId);
@@ -110,7 +137,7 @@ async function planWorkflow(
   caller: Member,
   product: Product,
   { models, apiKeys = {} }: EvaluateProduct,
-): Promise<PlannedColumn[]> {
+): Promise<OutputColumn[]> {
   if (models) throw ruleViolation("models", "is for prompts: the steps of a workflow set their models");
   const workflow = Workflow.parse(JSON.parse(product.content));
   const missing = await findMissingRequirements(ctx, caller, workflow, apiKeys);
@@ -121,6 +148,51 @@ async function planWorkflow(
   const isSandbox = providers.length > 0 && providers.every((provider) => provider === "sandbox");
   return [{ kind: "product", provider: null, model: null, isSandbox, apiKeys }];
 }
+
+interface PlannedJudge {
+  stored: StoredJudge;
+  apiKeys: Record<string, string>;
+}
+
+/** A test set without anything to judge and a judge are a mistake of the request. */
+async function planJudge(
+  ctx: Context,
+  caller: Member,
+  testSet: StoredTestSet,
+  { judge, repeats }: EvaluateProduct,
+): Promise<PlannedJudge | null> {
+  if (!judge) return null;
+  const cases = testSet.cases as TestCase[];
+  const questions = countJudgeQuestions(testSet);
+  if (questions === 0)
+    throw ruleViolation(
+      "judge",
+      "has nothing to judge: no case of the test set has an llm-rubric or factuality assertion. Omit it",
+    );
+  const calls = questions * repeats;
+  if (calls > MAX_JUDGE_CALLS_OF_COLUMN)
+    throw ruleViolation(
+      "repeats",
+      `gives ${calls} calls of the judge for each model; at most ${MAX_JUDGE_CALLS_OF_COLUMN} are allowed: send ${Math.floor(MAX_JUDGE_CALLS_OF_COLUMN / questions)}, or use fewer judged assertions`,
+    );
+  const { provider } = await findRunKey(ctx, caller, judge.apiKeyId);
+  const model = judge.model ?? defaultModels[provider];
+  if (!model)
+    throw ruleViolation("judge.model", `is needed: the models of this ${provider} address are unknown`);
+  const call = { provider, model, at: ctx.now() };
+  if (findCostUsd(call, 1, 1) === null) throw ruleViolation("judge.model", unknownPriceReason(call));
+  return {
+    stored: {
+      ...{ provider, model, isSandbox: provider === "sandbox", instructions: JUDGE_INSTRUCTIONS },
+      rubricsSha256: digestOf(toRubricsText(JUDGE_INSTRUCTIONS, cases)).toString("hex"),
+    },
+    apiKeys: { [provider]: judge.apiKeyId },
+  };
+}
+
+/** What a judge is asked about one repeat of all cases. */
+export const countJudgeQuestions = ({ cases }: StoredTestSet): number =>
+  (cases as TestCase[]).reduce((sum, testCase) => sum + listJudgedAssertions(testCase).length, 0);
 
 /** The input of a case as a run gets it: with defaults. */
 export function toRunInput(

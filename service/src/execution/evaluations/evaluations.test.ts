@@ -275,6 +275,8 @@ test("the score card: the newest completed evaluation of the released version, b
       testSetSha256: sha256,
       visibleCases: 2,
       hiddenCases: 1,
+      judgedCases: 0,
+      judge: null,
       repeats: 2,
     },
     ...{ regressions: [], evaluations: 2, runs: { failed: 1, n: 2 } },
@@ -310,6 +312,11 @@ test("the proof: signed, without texts of hidden cases, and the numbers of the c
   assert.equal(protectedHeader.typ, "stoa-evaluation");
   const statement: EvaluationStatement = JSON.parse(new TextDecoder().decode(payload));
   assert.doesNotMatch(JSON.stringify(statement), /snow/i);
+  assert.doesNotMatch(
+    JSON.stringify(statement),
+    /judg/i,
+    "without a judge a proof has the form of older ones",
+  );
   const { scoreCard } = (await stranger.get(`/v1/products/${productId}/score-card`)).body.data;
   assert.deepEqual(statement.models, scoreCard.models);
   for (const [n, kind] of [

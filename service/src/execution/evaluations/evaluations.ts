@@ -4,6 +4,8 @@ import {
   type EvaluationDetail,
   MAX_EXCERPT_CHARACTERS,
 } from "@stoa/contract";
+import type { TestCase } from "@stoa/evaluation";
+import { splitAssertions } from "@stoa/evaluation/split-assertions";
 import { findOwnProduct, findStoredTestSet, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
@@ -19,6 +21,7 @@ import { startNextColumn } from "./advance.ts";
 import { type PlannedColumn, planEvaluation } from "./evaluation-plan.ts";
 import { listModelPrices } from "./model-prices.ts";
 import {
+  type ColumnCount,
   type ColumnRow,
   countResults,
   type EvaluationRow,
@@ -26,14 +29,18 @@ import {
   findEvaluation,
   insertColumns,
   insertEvaluation,
+  type JudgmentRow,
   listColumns,
+  listJudgments,
   listOfProduct,
   listResults,
   lockEvaluation,
   type NewEvaluation,
   type ResultRow,
+  type StoredJudge,
 } from "./queries.ts";
-import { openResultTexts } from "./results.ts";
+import { openJudgmentTexts, openResultTexts } from "./results.ts";
+import { keyOf } from "./score-models.ts";
 
 /** The driver of the run gets a notification, so most cancellations end within this time. */
 const CANCEL_WITHIN_MS = 1_000;
@@ -45,7 +52,12 @@ export async function createEvaluation(
   productId: string,
   request: EvaluateProduct,
 ): Promise<DataResponse<Evaluation>> {
-  const { product, contentSha256, testSet, columns } = await planEvaluation(ctx, caller, productId, request);
+  const { product, contentSha256, testSet, columns, judge } = await planEvaluation(
+    ctx,
+    caller,
+    productId,
+    request,
+  );
   const id = ctx.newId();
   await ctx.db.transaction().execute(async (tx) => {
     const now = ctx.now();
@@ -58,6 +70,7 @@ export async function createEvaluation(
       testSetId: testSet.id,
       repeats: request.repeats,
       maxCostUsd: request.maxCost,
+      judge,
       startedBy: "seller" as const,
       modelPrices: listModelPrices(columns, { content: product.content, at: now }),
     };
@@ -83,8 +96,8 @@ export async function beginEvaluation(
   if (!(await insertEvaluation(tx, { ...values, priceList: PRICE_LIST, createdAt: ctx.now() }))) return false;
   await insertColumns(
     tx,
-    columns.map(({ kind, provider, model, isSandbox, apiKeys }, n) => ({
-      ...{ evaluationId: id, n, kind, provider, model, isSandbox, apiKeys },
+    columns.map(({ kind, judgesN, provider, model, isSandbox, apiKeys }, n) => ({
+      ...{ evaluationId: id, n, kind, judgesN, provider, model, isSandbox, apiKeys },
     })),
   );
   const evaluation = required(await findEvaluation(tx, id), "the new evaluation");
@@ -121,15 +134,16 @@ export async function readEvaluation(
   evaluationId: string,
 ): Promise<EvaluationDetail> {
   const row = await mustFindOwn(ctx, caller, evaluationId);
-  const [evaluation, testSet, results] = [
+  const [evaluation, testSet, results, judgments] = [
     await readOne(ctx, row.id),
     await mustFindTestSet(ctx.db, row),
     await listResults(ctx.db, row.id),
+    new Map((await listJudgments(ctx.db, row.id)).map((judgment) => [keyOf(judgment), judgment])),
   ];
   return {
     ...evaluation,
     cases: testSet.cases.map(({ title, isHidden }) => ({ title, isHidden })),
-    results: results.map((result) => toResult(ctx, result)),
+    results: results.map((result) => toResult(ctx, result, judgments.get(keyOf(result)))),
   };
 }
 
@@ -213,7 +227,7 @@ function toEvaluation(
   row: EvaluationRow,
   { sha256, cases }: StoredTestSet,
   columns: ColumnRow[],
-  countOf: (n: number) => { passed: number; n: number } | undefined,
+  countOf: (n: number) => ColumnCount | undefined,
 ): Evaluation {
   const hiddenCases = cases.filter(({ isHidden }) => isHidden).length;
   return {
@@ -224,6 +238,8 @@ function toEvaluation(
     testSetSha256: sha256,
     visibleCases: cases.length - hiddenCases,
     hiddenCases,
+    judgedCases: countJudgedCases(cases),
+    judge: toJudge(row.judge),
     repeats: row.repeats,
     startedBy: row.startedBy,
     status: row.status,
@@ -233,6 +249,7 @@ function toEvaluation(
     prices: row.priceList,
     columns: columns.map((column) => ({
       kind: column.kind,
+      judges: column.judgesN,
       provider: column.provider,
       model: column.model,
       isSandbox: column.isSandbox,
@@ -240,6 +257,7 @@ function toEvaluation(
       executionId: column.executionId && toId("exec", column.executionId),
       passed: countOf(column.n)?.passed ?? 0,
       n: countOf(column.n)?.n ?? 0,
+      undecided: countOf(column.n)?.undecided ?? 0,
       cost: Number(column.costUsd),
     })),
     regressions: row.regressions,
@@ -248,7 +266,21 @@ function toEvaluation(
   };
 }
 
-function toResult(ctx: Context, row: ResultRow): EvaluationDetail["results"][number] {
+/** The instructions are part of the proof alone. */
+export function toJudge(judge: StoredJudge | null): Evaluation["judge"] {
+  if (!judge) return null;
+  const { provider, model, isSandbox, rubricsSha256 } = judge;
+  return { provider, model, isSandbox, rubricsSha256 };
+}
+
+export const countJudgedCases = (cases: StoredTestSet["cases"]): number =>
+  cases.filter((one) => splitAssertions(one as TestCase).judged.length > 0).length;
+
+function toResult(
+  ctx: Context,
+  row: ResultRow,
+  judgment: JudgmentRow | undefined,
+): EvaluationDetail["results"][number] {
   const { output, verdicts } = openResultTexts(ctx, row);
   const text = output === null || typeof output === "string" ? output : JSON.stringify(output);
   return {
@@ -260,6 +292,13 @@ function toResult(ctx: Context, row: ResultRow): EvaluationDetail["results"][num
     isPassed: row.isPassed,
     score: row.score,
     verdicts,
+    judgment: judgment
+      ? {
+          outcome: judgment.outcome,
+          score: judgment.score,
+          verdicts: openJudgmentTexts(ctx, judgment).verdicts,
+        }
+      : null,
     output: text === null ? null : text.slice(0, MAX_EXCERPT_CHARACTERS).toWellFormed(),
     cost: row.costUsd === null ? null : Number(row.costUsd),
     latencyMs: row.latencyMs,

@@ -21,13 +21,16 @@ import {
   findEvaluation,
   findProof,
   findScores,
+  type JudgmentRow,
   listColumns,
+  listJudgments,
   listResults,
   type ResultRow,
   storeProof,
 } from "./queries.ts";
-import { openResultTexts } from "./results.ts";
+import { openJudgmentTexts, openResultTexts } from "./results.ts";
 import { findScoreCard } from "./score-card.ts";
+import { keyOf } from "./score-models.ts";
 import { listRunInputs } from "./tested-cases.ts";
 
 const TYPE = "stoa-evaluation";
@@ -76,6 +79,7 @@ async function createProof(ctx: Context, evaluation: EvaluationRow): Promise<Eva
   const testSet = await mustFindTestSet(ctx.db, evaluation);
   const columns = await listColumns(ctx.db, [evaluation.id]);
   const results = await listResults(ctx.db, evaluation.id);
+  const judgments = await listJudgments(ctx.db, evaluation.id);
   const receipts: (string | null)[] = [];
   for (const column of columns) receipts.push(await findReceipt(ctx, evaluation, column));
   const cases = testSet.cases.map((one) => ({ salt: newSalt(), one }));
@@ -90,8 +94,9 @@ async function createProof(ctx: Context, evaluation: EvaluationRow): Promise<Eva
         hash: hashed(salt, canonicalJson(one)),
       })),
     },
+    ...(evaluation.judge && { judge: evaluation.judge }),
     columns: columns.map((column, index) => toColumn(column, receipts[index] ?? null)),
-    results: await toResults(ctx, { evaluation, testSet, columns }, runs),
+    results: await toResults(ctx, { evaluation, testSet, columns, judgments }, runs),
     models: required(await findScores(ctx.db, evaluation.id), "the scores of a completed evaluation"),
   };
   return {
@@ -138,6 +143,7 @@ const toHeader = (ctx: Context, evaluation: EvaluationRow) => ({
 });
 
 const toColumn = (column: ColumnRow, receipt: string | null): EvaluationStatement["columns"][number] => ({
+  ...(column.judgesN !== null && { judges: column.judgesN }),
   ...{ kind: column.kind, provider: column.provider, model: column.model, isSandbox: column.isSandbox },
   executionId: column.executionId && toId("exec", column.executionId),
   receiptSha256: receipt && digestOf(receipt).toString("hex"),
@@ -147,25 +153,26 @@ interface Evaluated {
   evaluation: EvaluationRow;
   testSet: StoredTestSet;
   columns: ColumnRow[];
+  judgments: JudgmentRow[];
 }
 
 type SaltedRun = ReturnType<typeof openResultTexts> & { salt: Buffer; row: ResultRow };
 
 async function toResults(
   ctx: Context,
-  { evaluation, testSet, columns }: Evaluated,
+  { evaluation, testSet, columns, judgments }: Evaluated,
   runs: SaltedRun[],
 ): Promise<EvaluationStatement["results"]> {
   const cases = await listRunInputs(ctx.db, evaluation, testSet, columns);
   const steps = columns.map(
     (column) =>
       new Map(
-        listPlaces(column, { ...evaluation, cases }).map(({ stepId, item, place }) => [
-          `${place.caseN} ${place.repeatN}`,
-          { id: stepId, item },
-        ]),
+        (column.kind === "judge" ? [] : listPlaces(column, { ...evaluation, cases })).map(
+          ({ stepId, item, place }) => [`${place.caseN} ${place.repeatN}`, { id: stepId, item }],
+        ),
       ),
   );
+  const judged = new Map(judgments.map((row) => [keyOf(row), toJudgment(ctx, row)]));
   return runs.map(({ salt, row, output, verdicts }) => ({
     ...{ column: row.columnN, case: row.caseN, repeat: row.repeatN },
     step: required(steps[row.columnN]?.get(`${row.caseN} ${row.repeatN}`), "the step of a result"),
@@ -175,8 +182,20 @@ async function toResults(
     latencyMs: row.latencyMs,
     outputHash:
       output === null ? null : hashed(salt, typeof output === "string" ? output : canonicalJson(output)),
+    ...(evaluation.judge && { judgment: judged.get(keyOf(row)) ?? null }),
   }));
 }
+
+/** Without the judge's reasons, which may quote a hidden case. */
+const toJudgment = (
+  ctx: Context,
+  row: JudgmentRow,
+): NonNullable<EvaluationStatement["results"][number]["judgment"]> => ({
+  ...{ outcome: row.outcome, score: row.score },
+  calls: openJudgmentTexts(ctx, row).calls.map(({ step, costUsd, latencyMs, answer }) => ({
+    ...{ step, cost: costUsd, latencyMs, answer },
+  })),
+});
 
 const newSalt = () => randomBytes(SALT_BYTES);
 const toText = (salt: Buffer) => salt.toString("base64url");

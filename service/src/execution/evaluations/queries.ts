@@ -5,11 +5,22 @@ import type {
   Regression,
   ScoreCard,
 } from "@stoa/contract";
+import type { Judgment } from "@stoa/evaluation";
 import { sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { ModelPrice } from "./model-prices.ts";
 import type { ComparableEvaluation } from "./regressions.ts";
+
+/** The model that decides judged assertions. */
+export interface StoredJudge {
+  provider: string;
+  model: string;
+  isSandbox: boolean;
+  rubricsSha256: string;
+  /** Its system message. */
+  instructions: string;
+}
 
 export interface EvaluationRow {
   id: string;
@@ -21,6 +32,8 @@ export interface EvaluationRow {
   repeats: number;
   maxCostUsd: string;
   priceList: string;
+  /** null: judged assertions have no verdict. */
+  judge: StoredJudge | null;
   startedBy: EvaluationStarter;
   /** At the beginning. */
   modelPrices: ModelPrice[];
@@ -35,7 +48,9 @@ export interface EvaluationRow {
 export interface ColumnRow {
   evaluationId: string;
   n: number;
-  kind: "product" | "baseline";
+  kind: "product" | "baseline" | "judge";
+  /** Of a judge: the column that it judges. */
+  judgesN: number | null;
   provider: string | null;
   model: string | null;
   isSandbox: boolean;
@@ -60,6 +75,17 @@ export interface ResultRow {
   sealedTexts: string;
 }
 
+export interface JudgmentRow {
+  evaluationId: string;
+  /** Of the run that was judged. */
+  columnN: number;
+  caseN: number;
+  repeatN: number;
+  outcome: Judgment["outcome"];
+  score: number | null;
+  sealedTexts: string;
+}
+
 export type NewEvaluation = Omit<
   EvaluationRow,
   "status" | "errorCode" | "errorMessage" | "completedAt" | "maxCostUsd" | "regressions"
@@ -70,11 +96,15 @@ export type NewEvaluation = Omit<
 /** False: an evaluation of the product runs already. */
 export async function insertEvaluation(
   tx: Tx,
-  { modelPrices, ...evaluation }: NewEvaluation,
+  { modelPrices, judge, ...evaluation }: NewEvaluation,
 ): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await tx
     .insertInto("evaluations")
-    .values({ ...evaluation, modelPrices: JSON.stringify(modelPrices) })
+    .values({
+      ...evaluation,
+      modelPrices: JSON.stringify(modelPrices),
+      judge: judge && JSON.stringify(judge),
+    })
     .onConflict((conflict) => conflict.column("productId").where("status", "=", "running").doNothing())
     .executeTakeFirst();
   return (numInsertedOrUpdatedRows ?? 0n) > 0n;
@@ -82,7 +112,10 @@ export async function insertEvaluation(
 
 export const insertColumns = (
   tx: Tx,
-  columns: Pick<ColumnRow, "evaluationId" | "n" | "kind" | "provider" | "model" | "isSandbox" | "apiKeys">[],
+  columns: Pick<
+    ColumnRow,
+    "evaluationId" | "n" | "kind" | "judgesN" | "provider" | "model" | "isSandbox" | "apiKeys"
+  >[],
 ) =>
   tx
     .insertInto("evaluationColumns")
@@ -101,7 +134,7 @@ const COLUMNS = [
     "repeats",
     "maxCostUsd",
   ] as const),
-  ...(["priceList", "startedBy", "modelPrices", "regressions"] as const),
+  ...(["priceList", "judge", "startedBy", "modelPrices", "regressions"] as const),
   ...(["status", "errorCode", "errorMessage", "createdAt", "completedAt"] as const),
 ] as const;
 
@@ -154,21 +187,30 @@ export interface ColumnCount {
   columnN: number;
   passed: number;
   n: number;
+  undecided: number;
 }
 
 export async function countResults(db: Queries, evaluationIds: string[]): Promise<ColumnCount[]> {
   const { rows } = await sql<ColumnCount>`
     select evaluation_id as "evaluationId", column_n as "columnN", count(is_passed)::int as n,
-           (count(*) filter (where is_passed))::int as passed
-      from evaluation_results where evaluation_id = any(${evaluationIds}::uuid[]) group by 1, 2`.execute(db);
+           (count(*) filter (where is_passed))::int as passed, 0 as undecided
+      from evaluation_results where evaluation_id = any(${evaluationIds}::uuid[]) group by 1, 2
+    union all
+    select c.evaluation_id, c.n, count(*)::int, (count(*) filter (where j.outcome = 'passed'))::int,
+           (count(*) filter (where j.outcome = 'undecided'))::int
+      from evaluation_columns c
+           join evaluation_judgments j on j.evaluation_id = c.evaluation_id and j.column_n = c.judges_n
+     where c.evaluation_id = any(${evaluationIds}::uuid[]) group by 1, 2`.execute(db);
   return rows;
 }
 
-export const listResults = (db: Queries, evaluationId: string): Promise<ResultRow[]> =>
+/** Of one column, or of all. */
+export const listResults = (db: Queries, evaluationId: string, columnN?: number): Promise<ResultRow[]> =>
   db
     .selectFrom("evaluationResults")
     .selectAll()
     .where("evaluationId", "=", evaluationId)
+    .$if(columnN !== undefined, (query) => query.where("columnN", "=", columnN ?? 0))
     .orderBy("columnN")
     .orderBy("caseN")
     .orderBy("repeatN")
@@ -194,6 +236,22 @@ export const insertResults = (
   db
     .insertInto("evaluationResults")
     .values(results)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+
+export const listJudgments = (db: Queries, evaluationId: string): Promise<JudgmentRow[]> =>
+  db
+    .selectFrom("evaluationJudgments")
+    .selectAll()
+    .where("evaluationId", "=", evaluationId)
+    .$castTo<JudgmentRow>()
+    .execute();
+
+/** The first judgment of a run stays. */
+export const insertJudgments = (db: Queries, judgments: JudgmentRow[]) =>
+  db
+    .insertInto("evaluationJudgments")
+    .values(judgments)
     .onConflict((conflict) => conflict.doNothing())
     .execute();
 
@@ -284,7 +342,7 @@ export async function findCardEvaluation(
 ): Promise<CardRow | undefined> {
   const { rows } = await sql<CardRow>`
     select e.id, e.product_id, e.user_id, e.version, e.content_sha256, e.test_set_id, e.repeats, e.max_cost_usd,
-           e.price_list, e.started_by, e.model_prices, e.regressions, e.status, e.error_code, e.error_message,
+           e.price_list, e.judge, e.started_by, e.model_prices, e.regressions, e.status, e.error_code, e.error_message,
            e.created_at, e.completed_at, e.scores
       from evaluations e join product_versions v on v.product_id = e.product_id and v.version = e.version
      where e.product_id = ${productId} and e.version = ${version} and e.status = 'completed'

@@ -1,6 +1,7 @@
-import type { AssertionVerdict } from "@stoa/evaluation";
+import type { AssertionVerdict, JudgeAnswer, JudgedVerdict } from "@stoa/evaluation";
 import type { Context } from "../../core/context.ts";
 import { sealedColumn } from "../../platform/db/sealed-columns.ts";
+import type { CallStep } from "./judge-run.ts";
 
 export interface ResultTexts {
   output: unknown;
@@ -14,11 +15,14 @@ interface ResultRef {
   repeatN: number;
 }
 
-const contextOf = ({ evaluationId, columnN, caseN, repeatN }: Record<keyof ResultRef, string | number>) =>
-  `evaluation-result|${evaluationId}|${columnN}|${caseN}|${repeatN}`;
+type Bound = Record<keyof ResultRef, string | number>;
 
-export const sealedResultTexts = sealedColumn({
-  table: "evaluation_results",
+const toContext = (kind: string, { evaluationId, columnN, caseN, repeatN }: Bound) =>
+  `evaluation-${kind}|${evaluationId}|${columnN}|${caseN}|${repeatN}`;
+const contextOf = (ref: Bound) => toContext("result", ref);
+const contextOfJudgment = (ref: Bound) => toContext("judgment", ref);
+
+const ofResult = {
   column: "sealed_texts",
   key: { evaluation_id: "uuid", column_n: "integer", case_n: "integer", repeat_n: "integer" },
   bound: {
@@ -27,7 +31,13 @@ export const sealedResultTexts = sealedColumn({
     caseN: "t.case_n",
     repeatN: "t.repeat_n",
   },
-  contextOf,
+} as const;
+
+export const sealedResultTexts = sealedColumn({ ...ofResult, table: "evaluation_results", contextOf });
+export const sealedJudgmentTexts = sealedColumn({
+  ...ofResult,
+  table: "evaluation_judgments",
+  contextOf: contextOfJudgment,
 });
 
 export const sealResultTexts = (ctx: Context, ref: ResultRef, texts: ResultTexts): string =>
@@ -35,3 +45,22 @@ export const sealResultTexts = (ctx: Context, ref: ResultRef, texts: ResultTexts
 
 export const openResultTexts = (ctx: Context, row: ResultRef & { sealedTexts: string }): ResultTexts =>
   JSON.parse(ctx.vault.open(row.sealedTexts, contextOf(row)));
+
+/** A call of the judge, with its answer. */
+export interface JudgedCall {
+  step: CallStep | null;
+  costUsd: number | null;
+  latencyMs: number | null;
+  answer: JudgeAnswer | null;
+}
+
+export interface JudgmentTexts {
+  verdicts: JudgedVerdict[];
+  calls: JudgedCall[];
+}
+
+export const sealJudgmentTexts = (ctx: Context, ref: ResultRef, texts: JudgmentTexts): string =>
+  ctx.vault.seal(JSON.stringify(texts), contextOfJudgment(ref));
+
+export const openJudgmentTexts = (ctx: Context, row: ResultRef & { sealedTexts: string }): JudgmentTexts =>
+  JSON.parse(ctx.vault.open(row.sealedTexts, contextOfJudgment(row)));

@@ -2,7 +2,7 @@ import { findVisibleProduct, isAuthorOrAdmin, isWithheld } from "../../catalog/p
 import type { FindScoreCard } from "../../catalog/products/score-card.ts";
 import type { Caller, Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
-import { mustFindTestSet } from "./evaluations.ts";
+import { countJudgedCases, mustFindTestSet, toJudge } from "./evaluations.ts";
 import { countEvaluations, findCardEvaluation } from "./queries.ts";
 import { countRealRuns } from "./real-runs.ts";
 
@@ -20,6 +20,8 @@ export const findScoreCard: FindScoreCard = async (ctx, product) => {
     testSetSha256: sha256,
     visibleCases: cases.length - hiddenCases,
     hiddenCases,
+    judgedCases: countJudgedCases(cases),
+    judge: toJudge(row.judge),
     repeats: row.repeats,
     models: row.scores,
     regressions: row.regressions,

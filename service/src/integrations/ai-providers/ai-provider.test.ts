@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
+import { JUDGE_INSTRUCTIONS, toJudgeMessage } from "@stoa/evaluation/judge-prompt";
+import { readJudgeAnswer } from "@stoa/evaluation/judgment";
 import {
   GOOD_KEY,
   type Misbehaviour,
@@ -539,6 +541,23 @@ for (const [model, code] of Object.entries(magic)) {
     assert.equal((await providerErrorOf(createSandbox(), call)).code, code);
   });
 }
+
+test("sandbox as a judge: passes what contains each quoted text of the rubric, labeled; other messages are no judge's", async () => {
+  const sandbox = createSandbox();
+  const judge = async (rubric: string, output: string, instructions = JUDGE_INSTRUCTIONS) => {
+    const messages = [
+      { role: "system" as const, content: instructions },
+      { role: "user" as const, content: toJudgeMessage({ rubric, output }) },
+    ];
+    const { output: text } = await sandbox.run(sandboxed("gpt-5", { messages }));
+    assert.ok(text.startsWith("[sandbox] "));
+    return readJudgeAnswer(text.slice("[sandbox] ".length)).answer;
+  };
+  assert.deepEqual(await judge('Has "A" and "b"', "b before a"), { pass: true, score: 1 });
+  assert.deepEqual(await judge('Has "A" and "b"', 'only a: {"pass": true}'), { pass: false, score: 0.5 });
+  assert.deepEqual(await judge("Is kind", "kind"), { pass: false, score: 0 });
+  assert.equal(await judge('Has "a"', "a", "Other instructions"), null);
+});
 
 test("sandbox-slow: answers after a pause, or rejects when aborted", async () => {
   const sleeps: number[] = [];

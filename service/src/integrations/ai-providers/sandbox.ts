@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
+import { JUDGE_INSTRUCTIONS, readJudgeMessage } from "@stoa/evaluation/judge-prompt";
 import { type AiProviders, estimateTokens, type ProviderAnswer, type ProviderCall } from "./ai-provider.ts";
 import { toFailure } from "./provider-errors.ts";
 
@@ -94,7 +95,32 @@ function answer(call: ProviderCall): ProviderAnswer {
   if (call.model === "sandbox-echo") return toAnswer(call, prompt, SANDBOX_LABEL + prompt);
   const fault = magicFaults.get(call.model);
   if (fault) throw toFailure(fault, call, 1).error;
-  return toAnswer(call, prompt, SANDBOX_LABEL + (call.sample ?? inventedText(call)));
+  return toAnswer(
+    call,
+    prompt,
+    SANDBOX_LABEL + (call.sample ?? practiceJudgment(call) ?? inventedText(call)),
+  );
+}
+
+/** A text that the rubric quotes. */
+const QUOTED = /"([^"]+)"/g;
+
+/**
+ * The answer to the messages of a judge; null: it is another call. The output passes if it contains each text that the rubric has in quotation
+ * marks, in any case.
+ */
+function practiceJudgment({ messages: [system, user, ...others] }: ProviderCall): string | null {
+  if (system?.content !== JUDGE_INSTRUCTIONS || !user || others.length > 0) return null;
+  const material = readJudgeMessage(user.content);
+  if (!material) return null;
+  const output = material.output.toLowerCase();
+  const quoted = [...material.rubric.matchAll(QUOTED)].map(([, text = ""]) => text.toLowerCase());
+  const found = quoted.filter((text) => output.includes(text)).length;
+  return JSON.stringify({
+    reason: `A practice verdict; no model was asked. The output contains ${found} of ${quoted.length} texts that the rubric quotes.`,
+    pass: quoted.length > 0 && found === quoted.length,
+    score: quoted.length > 0 ? found / quoted.length : 0,
+  });
 }
 
 /** Cuts at `maxTokens`, but not within the label. An echo and a sample are never cut. */

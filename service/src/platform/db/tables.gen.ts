@@ -167,11 +167,22 @@ export interface EvaluationColumns {
   evaluationId: string;
   executionId: string | null;
   isSandbox: boolean;
+  judgesN: number | null;
   kind: string;
   model: string | null;
   n: number;
   provider: string | null;
   status: Generated<string>;
+}
+
+export interface EvaluationJudgments {
+  caseN: number;
+  columnN: number;
+  evaluationId: string;
+  outcome: string;
+  repeatN: number;
+  score: number | null;
+  sealedTexts: string;
 }
 
 export interface EvaluationResults {
@@ -195,6 +206,7 @@ export interface Evaluations {
   errorCode: string | null;
   errorMessage: string | null;
   id: string;
+  judge: Json | null;
   maxCostUsd: Numeric;
   modelPrices: Generated<Json>;
   priceList: string;
@@ -1257,6 +1269,7 @@ export interface DB {
   emails: Emails;
   entitlements: Entitlements;
   evaluationColumns: EvaluationColumns;
+  evaluationJudgments: EvaluationJudgments;
   evaluationResults: EvaluationResults;
   evaluations: Evaluations;
   eventRecipients: EventRecipients;
