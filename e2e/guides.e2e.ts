@@ -158,6 +158,9 @@ test("guide products: its shell blocks give the described results", async () => 
   const [begun, mistyped, chinese, cheap, facets, ...others] = after("Search and filter").map((text) =>
     JSON.parse(text),
   );
+  const [measured] = after("Measured quality").map((text) => JSON.parse(text).data);
+  const lowest = measured.map(({ score }: { score: { rate: { low: number } } }) => score.rate.low);
+  assert.ok(lowest.every((low: number) => low >= 0.7));
   const again = JSON.parse(after("Caching")[0]!);
   const { title, id } = begun.data[0];
   assert.equal(title, "Haiku about anything");
@@ -182,6 +185,7 @@ test("guide products: its shell blocks give the described results", async () => 
       "Status",
       "Versions",
       "Search and filter",
+      "Measured quality",
       "Caching",
     ],
     "a shell block without an assertion",

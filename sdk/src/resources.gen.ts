@@ -130,10 +130,14 @@ export interface ProductsListQuery {
   lang?: undefined | string;
   tag?: undefined | string;
   minRating?: undefined | number;
+  /** A model of the score card, as provider/model or the model alone, in any case. Products without a score card are left out */
+  testedOn?: undefined | string;
+  /** From 0 to 1: the lower bound of the pass rate's 95 % interval, of the model in testedOn, else of the product's best model */
+  minPassRate?: undefined | number;
   /** The currency of minPrice, maxPrice and sort=price */
   currency?: undefined | string;
-  /** rating is a Bayesian mean, (sum of stars + 35) ÷ (reviews + 10), as if ten more reviews had given 3.5. So 4.33 stars from 30 reviews (mean 4.13) come before 5.0 stars from one review (mean 3.64). trending sums purchases, each worth half as much after 7 days. relevance without search is popularity */
-  sort?: undefined | Open<"relevance" | "createdAt" | "updatedAt" | "publishedAt" | "price" | "rating" | "popularity" | "views" | "trending" | "title">;
+  /** rating is a Bayesian mean, (sum of stars + 35) ÷ (reviews + 10), as if ten more reviews had given 3.5. So 4.33 stars from 30 reviews (mean 4.13) come before 5.0 stars from one review (mean 3.64). trending sums purchases, each worth half as much after 7 days. relevance without search is popularity. passRate is the lower bound that minPassRate compares; products without a score card come last */
+  sort?: undefined | Open<"relevance" | "createdAt" | "updatedAt" | "publishedAt" | "price" | "rating" | "popularity" | "views" | "trending" | "title" | "passRate">;
   /** Ignored for relevance, which is always best first */
   order?: undefined | Open<"asc" | "desc">;
 }
@@ -155,6 +159,10 @@ export interface ProductsFacetsQuery {
   lang?: undefined | string;
   tag?: undefined | string;
   minRating?: undefined | number;
+  /** A model of the score card, as provider/model or the model alone, in any case. Products without a score card are left out */
+  testedOn?: undefined | string;
+  /** From 0 to 1: the lower bound of the pass rate's 95 % interval, of the model in testedOn, else of the product's best model */
+  minPassRate?: undefined | number;
   /** The currency of minPrice, maxPrice and sort=price */
   currency?: undefined | string;
 }

@@ -44,11 +44,50 @@ export interface ProductCard {
     views: number;
     purchases: number;
   };
+  /** Of the released version: the model of testedOn, else the one with the highest lower bound; null: not measured */
+  score: CardScore | null;
 }
 
 export interface Avatar {
   /** WebP, at most 512 wide and high; another picture has another URL */
   url: string;
+}
+
+/** What the score card says of one model. */
+export interface CardScore {
+  /** null: as the steps of the workflow say */
+  provider: string | null;
+  model: string | null;
+  /** Whether a practice provider answered, and no model */
+  isSandbox: boolean;
+  /** USD of a run; null: not known */
+  medianCost: number | null;
+  /** The same model with the variables alone; null: there is nothing to send without the product */
+  baseline: {
+    passed: number;
+    /** Runs with a deterministic verdict; a run without an output did not pass */
+    n: number;
+    /** With its 95 % Wilson interval; null: no run has a verdict */
+    rate: {
+      /** From 0 to 1; each case counts equally */
+      value: number;
+      low: number;
+      high: number;
+      /** How many independent runs the interval is worth: repeats of one case are alike */
+      effectiveN: number;
+    } | null;
+  } | null;
+  passed: number;
+  /** Runs with a deterministic verdict; a run without an output did not pass */
+  n: number;
+  rate: {
+    /** From 0 to 1; each case counts equally */
+    value: number;
+    low: number;
+    high: number;
+    /** How many independent runs the interval is worth: repeats of one case are alike */
+    effectiveN: number;
+  };
 }
 
 export interface Ratings {
@@ -104,10 +143,20 @@ export interface Facets {
     from: number;
     count: number;
   })[];
+  /** The 20 most common models of score cards, as provider/model in lower case */
+  testedOn: ({
+    value: string;
+    count: number;
+  })[];
+  /** For minPassRate: this lower bound or more */
+  passRate: ({
+    from: number;
+    count: number;
+  })[];
   /** ISO 4217 */
   currency: string;
   /** Facets that count only the 1,000 most purchased matches; their counts are lower bounds */
-  estimated: (Open<"type" | "category" | "provider" | "tag" | "price" | "rating">)[];
+  estimated: (Open<"type" | "category" | "provider" | "tag" | "price" | "rating" | "testedOn" | "passRate">)[];
 }
 
 export interface ProductDetail {

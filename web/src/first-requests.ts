@@ -25,7 +25,7 @@ export const UNREAD = { unread: true, limit: 1 };
 /** What the header of a member needs. */
 export const MEMBER_REQUESTS: string[] = ["/account", toAddress("/notifications", { ...UNREAD, page: 1 })];
 
-const SORTS = ["relevance", "trending", "rating", "publishedAt", "price"] as const;
+const SORTS = ["relevance", "trending", "rating", "publishedAt", "price", "passRate"] as const;
 const TYPES = ["prompt", "workflow"] as const;
 const RESULTS_PER_PAGE = 24;
 
@@ -40,6 +40,10 @@ export interface ProductSearch {
   minPrice?: number;
   maxPrice?: number;
   minRating?: number;
+  /** provider/model, or the model alone. */
+  testedOn?: string;
+  /** From 0 to 1. */
+  minPassRate?: number;
   sort?: (typeof SORTS)[number];
   /** Default: descending. */
   order?: "asc" | "desc";
@@ -71,6 +75,8 @@ export function parseSearch(given: Record<string, unknown>): ProductSearch {
     ...number("minPrice", 0, 999_999),
     ...number("maxPrice", 0, 999_999),
     ...number("minRating", 1, 5),
+    ...text("testedOn", 250),
+    ...number("minPassRate", 0, 1),
     ...oneOf("sort", SORTS),
     ...oneOf("order", ["asc", "desc"]),
     ...oneOf("view", ["list"]),

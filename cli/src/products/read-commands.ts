@@ -62,9 +62,11 @@ function defineList(products: Command): void {
       .option("--max-price <price>", "products up to this price", decimal)
       .option("--currency <code>", "the currency of the prices")
       .option("--min-rating <stars>", "products with at least so many stars", decimal)
+      .option("--tested-on <model>", "products measured on this model, such as openai/gpt-5-mini")
+      .option("--min-pass-rate <rate>", "products whose pass rate is at least this, from 0 to 1", decimal)
       .option(
         "--sort <by>",
-        "relevance, createdAt, updatedAt, price, rating, popularity, views, trending, title, …",
+        "relevance, createdAt, updatedAt, price, rating, popularity, views, trending, passRate, title, …",
       )
       .option("--order <order>", "asc or desc"),
   ).action(action<ListProducts>(listProducts));
@@ -77,11 +79,11 @@ function defineList(products: Command): void {
 
 const listProducts = async (...[cli, options]: Parameters<Parameters<typeof action<ListProducts>>[0]>) => {
   const { search, status, type, category, tag, provider, lang, minPrice, maxPrice, currency } = options;
-  const { minRating, sort, order, mine } = options;
+  const { minRating, testedOn, minPassRate, sort, order, mine } = options;
   const author = mine ? "me" : options.author;
   const query = {
     ...{ search, status, type, category, tag, provider, lang, minPrice, maxPrice, currency },
-    ...{ minRating, sort, order, author },
+    ...{ minRating, testedOn, minPassRate, sort, order, author },
   };
   const stoa = await cli.stoa();
   const { items, total } = await readList((page) => stoa.products.list({ ...query, ...page }), options);

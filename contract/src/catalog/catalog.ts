@@ -15,6 +15,7 @@ export const productSorts = [
   "views",
   "trending",
   "title",
+  "passRate",
 ] as const;
 
 const reads = { who: "visitor", permission: "products:read" } as const;
@@ -32,6 +33,15 @@ const filters = {
   lang: z.string().max(35).optional().describe("BCP 47, as the seller set it: en, pt-BR"),
   tag: z.string().max(40).optional(),
   minRating: queryNumber(z.number().min(0).max(5)).optional(),
+  testedOn: filter(
+    z.string().max(250),
+    "A model of the score card, as provider/model or the model alone, in any case. Products without a score card are left out",
+  ),
+  minPassRate: queryNumber(z.number().min(0).max(1))
+    .optional()
+    .describe(
+      "From 0 to 1: the lower bound of the pass rate's 95 % interval, of the model in testedOn, else of the product's best model",
+    ),
   currency: QueryCurrency.optional().describe("The currency of minPrice, maxPrice and sort=price"),
 };
 
@@ -50,7 +60,7 @@ export const list = endpoint({
       .enum(productSorts)
       .default("relevance")
       .describe(
-        "rating is a Bayesian mean, (sum of stars + 35) ÷ (reviews + 10), as if ten more reviews had given 3.5. So 4.33 stars from 30 reviews (mean 4.13) come before 5.0 stars from one review (mean 3.64). trending sums purchases, each worth half as much after 7 days. relevance without search is popularity",
+        "rating is a Bayesian mean, (sum of stars + 35) ÷ (reviews + 10), as if ten more reviews had given 3.5. So 4.33 stars from 30 reviews (mean 4.13) come before 5.0 stars from one review (mean 3.64). trending sums purchases, each worth half as much after 7 days. relevance without search is popularity. passRate is the lower bound that minPassRate compares; products without a score card come last",
       ),
     order: z
       .enum(["asc", "desc"])
@@ -94,9 +104,13 @@ export const Facets = z
     rating: z
       .array(z.object({ from: z.number(), ...counted }))
       .describe("For minRating: this many stars or more"),
+    testedOn: values.describe("The 20 most common models of score cards, as provider/model in lower case"),
+    passRate: z
+      .array(z.object({ from: z.number(), ...counted }))
+      .describe("For minPassRate: this lower bound or more"),
     currency: Currency,
     estimated: z
-      .array(z.enum(["type", "category", "provider", "tag", "price", "rating"]))
+      .array(z.enum(["type", "category", "provider", "tag", "price", "rating", "testedOn", "passRate"]))
       .describe("Facets that count only the 1,000 most purchased matches; their counts are lower bounds"),
   })
   .meta({ id: "Facets" });

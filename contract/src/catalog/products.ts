@@ -9,7 +9,7 @@ import { Variable } from "../formats/variables.ts";
 import { ProductFile, ProductImage } from "./files.ts";
 import { Moderation, ProductStatus, StatusChange } from "./lifecycle.ts";
 import { ProductScan } from "./product-scans.ts";
-import { ScoreCard } from "./score-card.ts";
+import { CardScore, ScoreCard } from "./score-card.ts";
 import { SemanticVersion } from "./versions.ts";
 
 export const productTypes = ["PROMPT", "WORKFLOW"] as const;
@@ -40,6 +40,9 @@ export const ProductCard = z
     author,
     rating: z.object({ average: z.number(), count: z.int() }),
     stats: z.object({ views: z.int(), purchases: z.int() }),
+    score: CardScore.nullable().describe(
+      "Of the released version: the model of testedOn, else the one with the highest lower bound; null: not measured",
+    ),
   })
   .meta({ id: "ProductCard", description: "A product as lists show it." });
 

@@ -67,6 +67,15 @@ const ScoredModel = z
   })
   .meta({ id: "ScoredModel" });
 
+export const CardScore = z
+  .object({
+    ...ScoredModel.pick({ provider: true, model: true, isSandbox: true, medianCost: true, baseline: true })
+      .shape,
+    ...counted,
+    rate: Rate.unwrap(),
+  })
+  .meta({ id: "CardScore", description: "What the score card says of one model." });
+
 export const Regression = z
   .object({
     provider: z.string().nullable().describe("null: as the steps of the workflow say"),

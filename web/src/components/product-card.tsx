@@ -2,6 +2,7 @@ import type { ProductCard as Product } from "@stoa/sdk";
 import { Link } from "@tanstack/react-router";
 import { formatCount, formatMoney, formatRating } from "../lib/format.ts";
 import { productPath } from "../lib/slug.ts";
+import { CardScoreLines, RowScore } from "./card-score.tsx";
 import { Cover } from "./cover.tsx";
 import { PromptIcon, StarIcon, WorkflowIcon } from "./icons.tsx";
 
@@ -30,7 +31,7 @@ export function Stars({ average, count }: { average: number; count: number }) {
 }
 
 export function ProductCard({ product, isFirst = false }: { product: Product; isFirst?: boolean }) {
-  const { author, rating } = product;
+  const { author, rating, score } = product;
   return (
     <Link to="/p/$slug" params={{ slug: productPath(product) }} className="card">
       <Cover product={product} image={product.image} isFirst={isFirst} />
@@ -49,12 +50,14 @@ export function ProductCard({ product, isFirst = false }: { product: Product; is
       <span className="sm row">
         <Stars {...rating} />
       </span>
+      {score && <CardScoreLines score={score} />}
     </Link>
   );
 }
 
 /** The same in a row, for the list view of a search. */
 export function ProductRow({ product }: { product: Product }) {
+  const { score } = product;
   return (
     <Link to="/p/$slug" params={{ slug: productPath(product) }} className="product-row">
       <Cover product={product} image={product.image} className="t" />
@@ -69,7 +72,8 @@ export function ProductRow({ product }: { product: Product }) {
           <ProductType type={product.type} /> by {product.author.name} <Stars {...product.rating} />
         </span>
       </span>
-      <span className="num b">{formatMoney(product.price, product.currency)}</span>
+      {score && <RowScore score={score} />}
+      <span className="num b price">{formatMoney(product.price, product.currency)}</span>
     </Link>
   );
 }

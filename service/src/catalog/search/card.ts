@@ -33,6 +33,8 @@ export interface ProductCounters {
   purchases: number;
   ratingSum: number;
   ratingCount: number;
+  /** The score of one model as JSON text; null: not measured. */
+  score: string | null;
 }
 
 /** The common fields of list item and detail, without author and counters. */
@@ -118,12 +120,12 @@ export const averageRating = (sum: number, count: number): number =>
 /** Inserts counters and origin, which is much cheaper than rendering the card for each request. */
 export function insertCounters(
   card: string,
-  { views, purchases, ratingSum, ratingCount }: ProductCounters,
+  { views, purchases, ratingSum, ratingCount, score }: ProductCounters,
   origin: string,
 ): string {
   const average = averageRating(ratingSum, ratingCount);
   const located = card
     .replace(`${COVER_PREFIX}/`, `${COVER_PREFIX}${origin}/`)
     .replace(`${AVATAR_PREFIX}/`, `${AVATAR_PREFIX}${origin}/`);
-  return `${located.slice(0, -1)},"rating":{"average":${average},"count":${ratingCount}},"stats":{"views":${views},"purchases":${purchases}}}`;
+  return `${located.slice(0, -1)},"rating":{"average":${average},"count":${ratingCount}},"stats":{"views":${views},"purchases":${purchases}},"score":${score}}`;
 }

@@ -14,6 +14,8 @@ import {
 export const PRICE_EDGES = [500, 1_000, 2_000, 5_000, 10_000];
 /** Bounds of rating bands, as in stoa_rating_band(). */
 export const RATING_EDGES = [1, 2, 3, 4, 4.5];
+/** Bounds of pass rate bands, as in stoa_pass_band() of 0053_product_scores.sql. */
+export const PASS_EDGES = [0.5, 0.7, 0.85];
 
 const bandStartingAt = (edges: number[], amount: number): number | undefined => {
   if (amount === 0) return 0;
@@ -42,6 +44,7 @@ export async function facetCellConditions(
   each: "product" | "provider" = "product",
 ): Promise<Where | null> {
   if (query.search || query.tag || query.lang || query.author || query.status) return null;
+  if (query.testedOn !== undefined || query.minPassRate !== undefined) return null;
   const where = new Where();
   const currency = currencyOf(ctx, query);
   if (isInOneCurrency(query)) where.add("c.currency = $", currency);

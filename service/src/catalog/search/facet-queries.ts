@@ -12,6 +12,8 @@ const COLUMNS: Record<Facet, string> = {
   tag: "tag",
   price: "price_band",
   rating: "rating_band",
+  testedOn: "tested_on",
+  passRate: "pass_band",
 };
 
 /** Rows with these columns, each for `products` products. */
@@ -34,11 +36,17 @@ export const cellSource = (where: Where, currency: string): CountSource => ({
 /** Counts of tags without any filter. */
 export const TAG_SOURCE: CountSource = { text: "select tag, products from tag_counts", values: [] };
 
+/** Counts of models and pass rates without any filter. */
+export const SCORE_SOURCE: CountSource = {
+  text: "select model as tested_on, pass_band, products from score_counts",
+  values: [],
+};
+
 /** `listings` is SQL. */
 export const listingSource = (listings: string, values: unknown[], currency: string): CountSource => ({
   text: `
     select l.type, l.category, l.compatibility as provider, l.tags as tag, ${bandIn(currency, "stoa_price_band(l.price_minor)")},
-           stoa_rating_band(l.rating_mean) as rating_band, 1 as products
+           stoa_rating_band(l.rating_mean) as rating_band, l.tested_on, stoa_pass_band(l.low) as pass_band, 1 as products
       from (${listings}) l`,
   values,
 });

@@ -1,7 +1,7 @@
 import type { Facets } from "@stoa/contract";
 import type { Caller, Context } from "../../core/context.ts";
 import { toDecimal } from "../../core/money/amount.ts";
-import { facetCellConditions, PRICE_EDGES, RATING_EDGES } from "./facet-cells.ts";
+import { facetCellConditions, PASS_EDGES, PRICE_EDGES, RATING_EDGES } from "./facet-cells.ts";
 import {
   type CountSource,
   cellSource,
@@ -9,6 +9,7 @@ import {
   type Facet,
   type FacetCount,
   listingSource,
+  SCORE_SOURCE,
   TAG_SOURCE,
 } from "./facet-queries.ts";
 import {
@@ -26,7 +27,9 @@ import { parseSearch } from "./search-terms.ts";
 /** Without facet cells, this many of the most bought matches are counted. */
 const SAMPLE = 1_000;
 const MAX_TAGS = 20;
-const FACETS: Facet[] = ["type", "category", "provider", "tag", "price", "rating"];
+const MAX_MODELS = 20;
+const FACETS: Facet[] = ["type", "category", "provider", "tag", "price", "rating", "testedOn", "passRate"];
+const SCORE_FACETS: Facet[] = ["testedOn", "passRate"];
 
 /** Counts the products of a list by each filter, without that facet's own filter. */
 export async function readFacets(ctx: Context, caller: Caller, filters: Filters): Promise<Facets> {
@@ -55,7 +58,9 @@ async function computeFacets(ctx: Context, caller: Caller, query: Filters): Prom
     provider: facetValues(counts, "provider"),
     tag: facetValues(counts, "tag").slice(0, MAX_TAGS),
     price: priceBands(counts, currency),
-    rating: ratingBands(counts),
+    rating: bandsFrom(counts, "rating", RATING_EDGES),
+    testedOn: facetValues(counts, "testedOn").slice(0, MAX_MODELS),
+    passRate: bandsFrom(counts, "passRate", PASS_EDGES),
     currency,
     estimated: groups.flatMap(({ facets }, at) => (counted[at]?.isEstimate ? facets : [])),
   };
@@ -72,10 +77,12 @@ async function groupFacets(ctx: Context, query: Filters): Promise<FacetGroup[]> 
   const others = FACETS.filter((facet) => !filtered.includes(facet));
   // Cells have no tags, and count providers separately. Without these two, the others are exact in one pass.
   const apart: Facet[] = (await facetCellConditions(ctx, query)) ? ["tag", "provider"] : [];
+  const scores = query.search ? [] : others.filter((facet) => SCORE_FACETS.includes(facet));
   return [
     ...filtered.map((facet) => ({ query: withoutFacet(query, facet), facets: [facet] })),
     ...others.filter((facet) => apart.includes(facet)).map((facet) => ({ query, facets: [facet] })),
-    { query, facets: others.filter((facet) => !apart.includes(facet)) },
+    { query, facets: scores },
+    { query, facets: others.filter((facet) => !apart.includes(facet) && !scores.includes(facet)) },
   ].filter(({ facets }) => facets.length > 0);
 }
 
@@ -86,6 +93,8 @@ const OWN_FILTERS: Record<Facet, (keyof Filters)[]> = {
   tag: ["tag"],
   price: ["minPrice", "maxPrice"],
   rating: ["minRating"],
+  testedOn: ["testedOn"],
+  passRate: ["minPassRate"],
 };
 const withoutFacet = (query: Filters, facet: Facet): Filters => {
   const rest = { ...query };
@@ -109,7 +118,7 @@ async function countGroup(
   const exact = await exactSource(ctx, query, facets);
   const { counts, all } = await countFacets(
     ctx,
-    exact ?? (await sampleSource(ctx, caller, query, request)),
+    exact ?? (await sampleSource(ctx, caller, { query, facets }, request)),
     facets,
   );
   return { counts, all, isEstimate: !exact && all > SAMPLE };
@@ -118,20 +127,25 @@ async function countGroup(
 /** null: no exact counts exist for these filters. */
 async function exactSource(ctx: Context, query: Filters, facets: Facet[]): Promise<CountSource | null> {
   const cells = await facetCellConditions(ctx, query, facets.includes("provider") ? "provider" : "product");
+  const isUnfiltered = cells?.values.length === 0;
+  if (facets.some((facet) => SCORE_FACETS.includes(facet))) return isUnfiltered ? SCORE_SOURCE : null;
   if (cells && !facets.includes("tag")) return cellSource(cells, currencyOf(ctx, query));
-  return cells?.values.length === 0 ? TAG_SOURCE : null;
+  return isUnfiltered ? TAG_SOURCE : null;
 }
 
 /** One more than SAMPLE, to detect a larger result. */
 async function sampleSource(
   ctx: Context,
   caller: Caller,
-  query: Filters,
+  { query, facets }: FacetGroup,
   request: SearchRequest | null,
 ): Promise<CountSource> {
   const currency = currencyOf(ctx, query);
   if (!request) {
-    const { text, values } = await listConditions(ctx, caller, query);
+    const where = await listConditions(ctx, caller, query);
+    // Few products are measured: of all others, the sample would miss them.
+    if (facets.every((facet) => SCORE_FACETS.includes(facet))) where.add("l.low is not null");
+    const { text, values } = where;
     // The ids first, from an index that has the columns of most filters: a filter that few products pass reads no row of the others.
     const ids = `select l.product_id from listings l ${text} order by l.purchases desc, l.product_id desc limit ${SAMPLE + 1}`;
     const mostBought = `select l.* from (${ids}) s join listings l on l.product_id = s.product_id`;
@@ -165,8 +179,11 @@ function priceBands(counts: FacetCount[], currency: string): Facets["price"] {
   });
 }
 
-const ratingBands = (counts: FacetCount[]): Facets["rating"] =>
-  RATING_EDGES.map((from, at) => {
-    const bands = counts.filter(({ facet, value }) => facet === "rating" && Number(value) > at);
-    return { from, count: bands.reduce((sum, band) => sum + band.count, 0) };
-  }).toReversed();
+/** From each bound up, the highest first. */
+const bandsFrom = (counts: FacetCount[], facet: "rating" | "passRate", edges: number[]) =>
+  edges
+    .map((from, at) => {
+      const bands = counts.filter((one) => one.facet === facet && Number(one.value) > at);
+      return { from, count: bands.reduce((sum, band) => sum + band.count, 0) };
+    })
+    .toReversed();

@@ -81,6 +81,9 @@ export function currencyOf(ctx: Context, query: Filters): string {
 export const isInOneCurrency = (query: SortedFilters): boolean =>
   query.currency !== undefined || usesPrice(query);
 
+/** The name of the rows in `product_scores` that a list shows and sorts by; '' has the best model of each product. */
+export const scoreNameOf = ({ testedOn }: Filters): string => testedOn?.toLowerCase() ?? "";
+
 export const usesPrice = ({ minPrice, maxPrice, sort }: SortedFilters): boolean =>
   minPrice > 0 || maxPrice !== undefined || sort === "price";
 
@@ -94,6 +97,14 @@ function addPrice(where: Where, ctx: Context, query: SortedFilters): void {
   if (query.maxPrice !== undefined) {
     where.add("l.price_minor <= $::bigint", priceBound(query, "maxPrice", currency));
   }
+}
+
+function addScore(where: Where, query: Filters): void {
+  const { testedOn, minPassRate = 0 } = query;
+  if (testedOn !== undefined) {
+    const scores = "select s.product_id from product_scores s where s.name = $ and s.low >= $";
+    where.add(`l.product_id in (${scores})`, scoreNameOf(query), minPassRate);
+  } else if (query.minPassRate !== undefined) where.add("l.low >= $", minPassRate);
 }
 
 /** The conditions on `listings l` without the searched words. */
@@ -110,5 +121,6 @@ export async function listConditions(ctx: Context, caller: Caller, query: Sorted
   if (query.tag) where.add("l.tags @> array[$]::text[]", query.tag.toLowerCase());
   if (query.lang) where.add("l.lang = $", query.lang);
   if (query.minRating) where.add("l.rating_mean >= $", query.minRating);
+  addScore(where, query);
   return where;
 }

@@ -4,7 +4,7 @@ import { required } from "../../core/required.ts";
 import { offsetOf, type Page } from "../../platform/db/paging.ts";
 import type { ProductCounters } from "./card.ts";
 import type { TotalQuery } from "./facet-cells.ts";
-import type { ListQuery } from "./filters.ts";
+import { type ListQuery, scoreNameOf } from "./filters.ts";
 import type { Matches } from "./matches.ts";
 
 /** The bound of exact totals: above, counting would cost more than the page. */
@@ -23,6 +23,7 @@ const SORT_COLUMNS = {
   popularity: "purchases",
   views: "views",
   trending: "trending",
+  passRate: "low",
   relevance: "purchases",
 } as const satisfies Record<ListQuery["sort"], string>;
 
@@ -55,42 +56,65 @@ export interface CardRow extends ProductCounters {
   card: string;
 }
 
+/** As SQL: the row of `product_scores` with the best model. */
+const BEST_MODEL = "''";
+
 /** Selects ids from the narrow table first, then the cards of the page. Every order ends with the id. */
-const cardsOf = (ids: string, order: string) => `
-  select p.card, s.views, s.purchases, s.rating_sum as "ratingSum", s.rating_count as "ratingCount"
+const cardsOf = (ids: string, order: string, scoreName = BEST_MODEL) => `
+  select p.card, s.views, s.purchases, s.rating_sum as "ratingSum", s.rating_count as "ratingCount", m.score::text as score
     from (${ids}) page
     join products p on p.id = page.product_id
     join product_stats s on s.product_id = page.product_id
+    left join product_scores m on m.product_id = page.product_id and m.name = ${scoreName}
    order by ${order}`;
 
 interface ListingSource {
-  source: string;
+  from: string;
+  where: string;
   values: unknown[];
+}
+
+/** The model whose score the list shows, as SQL, and the values with it. */
+function withScoreName(query: ListQuery, values: unknown[]) {
+  if (query.testedOn === undefined) return { scoreName: BEST_MODEL, values };
+  return { scoreName: `$${values.length + 1}`, values: [...values, scoreNameOf(query)] };
 }
 
 /** With a known `total`, a page of the second half is read from the end. */
 export async function listSortedPage(
   ctx: Context,
-  { source, values }: ListingSource,
+  listings: ListingSource,
   query: ListQuery,
   { limit, total = null }: { limit: number; total?: number | null },
 ): Promise<CardRow[]> {
   if (limit === 0) return [];
+  const { scoreName, values } = withScoreName(query, listings.values);
   const column = SORT_COLUMNS[query.sort];
+  // The listing has the best model's rate; that of another one is read in the order of its own index.
+  const isOfOneModel = query.sort === "passRate" && query.testedOn !== undefined;
+  const [sorted, from] = isOfOneModel
+    ? ["m", `product_scores m join ${listings.from} on l.product_id = m.product_id and m.name = ${scoreName}`]
+    : ["l", listings.from];
   const way = query.sort === "relevance" ? "desc" : query.order;
   const offset = offsetOf(query);
   const fromTheEnd = total !== null && offset > total / 2;
   // Drafts have no publication date: they come last, in ascending order first.
   const own = query.sort === "publishedAt" && query.author !== undefined;
+  const isNullable = own || query.sort === "passRate";
   const orderOf = (alias: string, way: "asc" | "desc") => {
-    const nulls = own ? (way === "desc" ? " nulls last" : " nulls first") : "";
+    const nulls = isNullable ? (way === "desc" ? " nulls last" : " nulls first") : "";
     return `${alias}.${column} ${way}${nulls}, ${alias}.product_id ${way}`;
   };
   const walked = fromTheEnd ? (way === "asc" ? "desc" : "asc") : way;
   const ids = `
-    select l.product_id, l.${column} from ${source}
-     order by ${orderOf("l", walked)} limit ${limit} offset ${fromTheEnd ? total - offset - limit : offset}`;
-  return run(ctx, cardsOf(ids, orderOf("page", way)), values, values.length === 0 && isDefaultPage(query));
+    select ${sorted}.product_id, ${sorted}.${column} from ${from} ${listings.where}
+     order by ${orderOf(sorted, walked)} limit ${limit} offset ${fromTheEnd ? total - offset - limit : offset}`;
+  return run(
+    ctx,
+    cardsOf(ids, orderOf("page", way), scoreName),
+    values,
+    values.length === 0 && isDefaultPage(query),
+  );
 }
 
 /** Products with the most words first. Of these, the first 300 are ranked by relevance, the others by sales. */
@@ -115,7 +139,8 @@ export function listRankedPage(
                 from ${counted}) placed) ranked
      order by ${orderOf("ranked")} limit ${limit} offset ${offset}`;
   const order = orderOf("page");
-  return run(ctx, cardsOf(ids, order), matches.rankedValues, matches.isWordsOnly && isDefaultPage(query));
+  const { scoreName, values } = withScoreName(query, matches.rankedValues);
+  return run(ctx, cardsOf(ids, order, scoreName), values, matches.isWordsOnly && isDefaultPage(query));
 }
 
 /** So many products of the category, and so many with a tag in common, are compared. */
@@ -168,8 +193,8 @@ export async function countMatches(ctx: Context, matches: Matches, bound: number
   return bounded(required(counted, "the count of a list").total, bound);
 }
 
-export async function countBounded(ctx: Context, { source, values }: ListingSource): Promise<Total> {
-  const text = `select count(*) as total from (select 1 from ${source} limit ${EXACT_TOTAL + 1}) found`;
+export async function countBounded(ctx: Context, { from, where, values }: ListingSource): Promise<Total> {
+  const text = `select count(*) as total from (select 1 from ${from} ${where} limit ${EXACT_TOTAL + 1}) found`;
   const [counted] = await run<{ total: number }>(ctx, text, values);
   return bounded(required(counted, "the count of a list").total, EXACT_TOTAL);
 }

@@ -1,6 +1,12 @@
 import type { Tx } from "../../platform/db/database.ts";
 import type { CardFields } from "./card.ts";
-import { insertWords, notifyCatalogChanged, upsertListing, writeAuthorName } from "./queries.ts";
+import {
+  insertWords,
+  notifyCatalogChanged,
+  refreshProductScores,
+  upsertListing,
+  writeAuthorName,
+} from "./queries.ts";
 import { toAuthorTsVector, toTsVector } from "./search-terms.ts";
 import { MIN_INDEXED_CHARACTERS, normalizeText, tokenize } from "./tokenizer.ts";
 
@@ -26,6 +32,7 @@ export async function updateListing(tx: Tx, product: ListedProduct): Promise<voi
     title: normalizeText(product.title),
     search: toTsVector(product),
   });
+  await refreshProductScores(tx, product.id);
   if (product.status !== "deleted")
     await insertWords(tx, indexedWords(searchableText(product)), status === "published");
   if (product.status !== "draft") await notifyCatalogChanged(tx);
@@ -35,6 +42,12 @@ export async function updateListing(tx: Tx, product: ListedProduct): Promise<voi
 export async function updateListedAuthorName(tx: Tx, author: { id: string; name: string }): Promise<void> {
   const { isForSale } = await writeAuthorName(tx, author.id, toAuthorTsVector(author.name));
   if (isForSale !== null) await insertWords(tx, indexedWords(author.name), isForSale);
+}
+
+/** Call it in the transaction that completes an evaluation. */
+export async function updateListedScores(tx: Tx, productId: string): Promise<void> {
+  await refreshProductScores(tx, productId);
+  await notifyCatalogChanged(tx);
 }
 
 /** For changes of lists without a change of a product. */

@@ -80,16 +80,16 @@ async function search(ctx: Context, matches: Matches, query: ListQuery): Promise
   const counted = await counting;
   // Few matches are found and then sorted. For many, reading in order meets enough of them soon.
   const few = `(select l.* from (${matches.any(MAX_FOUND)}) m join listings l on l.product_id = m.product_id) l`;
-  const source = counted.totalIsEstimate ? matches.all : few;
+  const from = counted.totalIsEstimate ? matches.all : few;
   return {
-    rows: await listSortedPage(ctx, { source, values: matches.values }, query, { limit }),
+    rows: await listSortedPage(ctx, { from, where: "", values: matches.values }, query, { limit }),
     ...counted,
   };
 }
 
 async function browse(ctx: Context, where: Where, query: ListQuery): Promise<Found> {
   const sum = await buildTotalQuery(ctx, query);
-  const listings = { source: `listings l ${where.text}`, values: where.values };
+  const listings = { from: "listings l", where: where.text, values: where.values };
   if (sum && offsetOf(query) > DEEP_OFFSET) {
     const { total } = await runTotalQuery(ctx, sum);
     const limit = pageLength(query, total);

@@ -26,6 +26,9 @@ export interface ListingRow {
   search: string;
 }
 
+export const refreshProductScores = (tx: Tx, productId: string) =>
+  sql`select refresh_product_scores(${productId})`.execute(tx);
+
 /** The counters come from the locked product_stats row, so a concurrent sale is never lost. */
 export async function upsertListing(tx: Tx, listing: ListingRow): Promise<void> {
   const { id, authorId, status, type, category, lang, currency, priceMinor, compatibility, tags } = listing;
@@ -146,8 +149,18 @@ export async function compactCounts(db: Queries, from: number): Promise<void> {
     insert into tag_counts as t
     select tag, sum(products), true from gone group by 1 having sum(products) <> 0 order by 1
     on conflict (tag) where compacted do update set products = t.products + excluded.products`.execute(db);
+  await sql`
+    with gone as (
+      delete from score_counts
+       where not compacted and (select count(*) from score_counts where not compacted) >= ${from} returning *)
+    insert into score_counts as s
+    select model, pass_band, sum(products), true from gone group by 1, 2 having sum(products) <> 0 order by 1, 2
+    on conflict (model, pass_band) where compacted do update set products = s.products + excluded.products`.execute(
+    db,
+  );
   await sql`delete from facet_counts where compacted and products = 0`.execute(db);
   await sql`delete from tag_counts where compacted and products = 0`.execute(db);
+  await sql`delete from score_counts where compacted and products = 0`.execute(db);
 }
 
 export async function countListings(db: Queries): Promise<number> {

@@ -52,7 +52,11 @@ export async function listEntries(
   const items = await onSale()
     .innerJoin("products as p", "p.id", "w.productId")
     .innerJoin("productStats as s", "s.productId", "w.productId")
+    .leftJoin("productScores as m", (join) =>
+      join.onRef("m.productId", "=", "w.productId").on("m.name", "=", ""),
+    )
     .select(["w.addedAt", "p.card", "s.views", "s.purchases", "s.ratingSum", "s.ratingCount"])
+    .select(sql<string | null>`m.score::text`.as("score"))
     .orderBy("w.addedAt", "desc")
     .orderBy("w.productId", "desc")
     .limit(paging.limit)

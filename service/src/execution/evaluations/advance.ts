@@ -1,4 +1,5 @@
 import type { TestCase } from "@stoa/evaluation";
+import { updateListedScores } from "../../catalog/search/listing.ts";
 import { findStoredTestSet, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
@@ -181,6 +182,7 @@ async function end(ctx: Context, tx: Tx, evaluation: EvaluationRow, reason: EndR
   const found = await compareWithEarlier(tx, completed);
   const regressions = found.map(({ isNew: _, ...regression }) => regression);
   await endEvaluation(tx, id, { ...reason, completedAt, scores, regressions });
+  await updateListedScores(tx, evaluation.productId);
   await publishCompletion(ctx, tx, completed);
   await notifyOfCompletion(ctx, tx, completed);
   const isNew = found.some((regression) => regression.isNew);

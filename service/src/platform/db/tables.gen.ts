@@ -408,6 +408,7 @@ export interface Listings {
   createdAt: Timestamp;
   currency: string;
   lang: string | null;
+  low: number | null;
   priceMinor: number;
   productId: string;
   publishedAt: Timestamp | null;
@@ -417,6 +418,7 @@ export interface Listings {
   section: string | null;
   status: string;
   tags: string[];
+  testedOn: Generated<string[]>;
   title: string;
   trending: number;
   type: string;
@@ -685,6 +687,14 @@ export interface ProductScans {
   scannerVersion: string;
 }
 
+export interface ProductScores {
+  evaluationId: string;
+  low: number;
+  name: string;
+  productId: string;
+  score: Json;
+}
+
 export interface ProductStats {
   productId: string;
   purchases: Generated<ColumnType<number, bigint | number, bigint | number>>;
@@ -937,6 +947,13 @@ export interface SchemaMigrations {
   appliedAt: Timestamp;
   checksum: string;
   name: string;
+}
+
+export interface ScoreCounts {
+  compacted: Generated<boolean>;
+  model: string | null;
+  passBand: number | null;
+  products: ColumnType<number, bigint | number, bigint | number>;
 }
 
 export interface SearchDocuments {
@@ -1307,6 +1324,7 @@ export interface DB {
   productReports: ProductReports;
   products: Products;
   productScans: ProductScans;
+  productScores: ProductScores;
   productStats: ProductStats;
   productVersions: ProductVersions;
   productViews: ProductViews;
@@ -1330,6 +1348,7 @@ export interface DB {
   scheduledRuns: ScheduledRuns;
   schemaFunctions: SchemaFunctions;
   schemaMigrations: SchemaMigrations;
+  scoreCounts: ScoreCounts;
   searchDocuments: SearchDocuments;
   searchWords: SearchWords;
   serviceVersions: ServiceVersions;

@@ -359,6 +359,7 @@ suite("an unusual query", () => {
     ["order=downwards", "order"],
     ["status=sold", "status"],
     ["minRating=6", "minRating"],
+    ["minPassRate=1.01", "minPassRate"],
   ] as const) {
     test(`refused: ${query}`, async () => {
       const details = assertError(await member.get(`/v1/products?${query}`), 400, "INVALID_REQUEST");

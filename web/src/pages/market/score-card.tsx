@@ -1,9 +1,10 @@
 import "./score-card.css";
 import type { ScoreCard } from "@stoa/sdk";
 import { AlertIcon } from "../../components/icons.tsx";
+import { ScoreBar } from "../../components/score-bar.tsx";
 import { Time } from "../../components/time.tsx";
 import { formatDuration } from "../../lib/duration.ts";
-import { formatCost, formatCount, formatPercent } from "../../lib/format.ts";
+import { formatCost, formatCount } from "../../lib/format.ts";
 import { providerName } from "../../lib/providers.ts";
 
 type Model = ScoreCard["models"][number];
@@ -93,28 +94,6 @@ function ModelRow({ model }: { model: Model }) {
         {medianLatencyMs === null ? "not known" : formatDuration(medianLatencyMs / 1_000)}
       </td>
     </tr>
-  );
-}
-
-const percent = (share: number): string => `${share * 100}%`;
-
-/** Track from 0 to 100 %, the interval, the rate, and a ring for the model without the product. */
-function ScoreBar({ rate, bare }: { rate: Rate; bare: Rate | null }) {
-  const sentence = `Pass rate ${formatPercent(rate.value)}, 95 % interval ${formatPercent(rate.low)} to ${formatPercent(rate.high)}`;
-  const [from, to] = bare ? [bare.value, rate.value].toSorted((a, b) => a - b) : [];
-  return (
-    <span
-      className="iv"
-      role="img"
-      aria-label={bare ? `${sentence}; without this product ${formatPercent(bare.value)}` : sentence}
-    >
-      {from !== undefined && to !== undefined && (
-        <i style={{ left: percent(from), width: percent(to - from) }} />
-      )}
-      <u style={{ left: percent(rate.low), width: percent(rate.high - rate.low) }} />
-      {bare && <em style={{ left: percent(bare.value) }} />}
-      <s style={{ left: percent(rate.value) }} />
-    </span>
   );
 }
 

@@ -8,7 +8,7 @@ import { Pager } from "../../components/pager.tsx";
 import { ProductCard, ProductRow } from "../../components/product-card.tsx";
 import { SortSelect } from "../../components/sort-select.tsx";
 import type { ProductSearch } from "../../first-requests.ts";
-import { formatCount, formatMoney } from "../../lib/format.ts";
+import { formatCount, formatMoney, formatPercent } from "../../lib/format.ts";
 import { LANGUAGES, languageName } from "../../lib/languages.ts";
 import { providerName } from "../../lib/providers.ts";
 import { useTitle } from "../../lib/use-title.ts";
@@ -22,6 +22,7 @@ const SORTS = [
   { value: "rating", label: "Best rated" },
   { value: "publishedAt", label: "Newest" },
   { value: "price", label: "Price" },
+  { value: "passRate", label: "Measured best" },
 ] as const;
 
 export default function Search() {
@@ -126,16 +127,30 @@ function Arrangement({ search }: { search: ProductSearch }) {
 
 const current = (isCurrent: boolean) => (isCurrent ? { "aria-current": "true" as const } : {});
 
-const FILTERS = ["type", "category", "provider", "tag", "lang", "minPrice", "maxPrice", "minRating"] as const;
+const FILTERS = [
+  "type",
+  "category",
+  "provider",
+  "tag",
+  "lang",
+  "minPrice",
+  "maxPrice",
+  "minRating",
+  "testedOn",
+  "minPassRate",
+] as const;
 const FILTER_LABELS: Partial<Record<(typeof FILTERS)[number], string>> = {
   minPrice: "from",
   maxPrice: "up to",
   minRating: "stars from",
+  testedOn: "tested on",
+  minPassRate: "pass rate from",
   lang: "language",
 };
 
 function valueLabel(name: (typeof FILTERS)[number], value: unknown): string {
   const text = String(value);
+  if (name === "minPassRate") return formatPercent(Number(value));
   return name === "lang" ? languageName(text) : name === "provider" ? providerName(text) : text;
 }
 
@@ -192,8 +207,10 @@ function FacetColumn({ search }: { search: ProductSearch }) {
   const { data: facets } = useSuspenseQuery(facetsQuery(search));
   const { data: categories } = useSuspenseQuery(categoriesQuery);
   const nameOf = (slug: string) => categories.data.find((category) => category.slug === slug)?.name ?? slug;
-  const choicesOf = (name: "category" | "provider" | "tag", toLabel = (value: string) => value) =>
-    facets[name].map(({ value, count }) => ({ label: toLabel(value), count, filter: { [name]: value } }));
+  const choicesOf = (
+    name: "category" | "provider" | "tag" | "testedOn",
+    toLabel = (value: string) => value,
+  ) => facets[name].map(({ value, count }) => ({ label: toLabel(value), count, filter: { [name]: value } }));
   return (
     <aside className="facets-column" aria-label="Filters" id="filters">
       <Facet title="Type" choices={typeChoices(facets)} search={search} />
@@ -203,6 +220,8 @@ function FacetColumn({ search }: { search: ProductSearch }) {
       </Facet>
       <Facet title="Runs on" choices={choicesOf("provider", providerName)} search={search} />
       <Facet title="Tag" choices={choicesOf("tag").slice(0, 10)} search={search} />
+      <Facet title="Pass rate, lower bound" choices={passRateChoices(facets)} search={search} />
+      <Facet title="Tested on" choices={choicesOf("testedOn").slice(0, 10)} search={search} />
       <Facet title="Rating" choices={ratingChoices(facets)} search={search} />
       <Language search={search} />
     </aside>
@@ -231,6 +250,16 @@ const ratingChoices = ({ rating }: Facets): Choice[] =>
     count,
     filter: { minRating: from },
   }));
+
+/** None where no product is measured. */
+const passRateChoices = ({ passRate }: Facets): Choice[] =>
+  passRate.some(({ count }) => count > 0)
+    ? passRate.map(({ from, count }) => ({
+        label: `${formatPercent(from)} and more`,
+        count,
+        filter: { minPassRate: from },
+      }))
+    : [];
 
 /** The fields of one facet, so that another choice replaces the first. */
 const cleared = (choices: Choice[]): Partial<ProductSearch> =>
