@@ -54,14 +54,17 @@ after(async () => {
 });
 
 async function listed(query: string): Promise<ProductCard[]> {
+  market.clock.forward(10_000);
   const reply = await reader.get(`/v1/products?limit=100&${query}`);
   assert.equal(reply.status, 200, reply.text);
   assert.equal(reply.body.meta.total, reply.body.data.length);
   return reply.body.data;
 }
 const titlesOf = async (query: string) => (await listed(query)).map(({ title }) => title);
-const facetsOf = async (query = ""): Promise<Facets> =>
-  (await reader.get(`/v1/products/facets?${query}`)).body.data;
+async function facetsOf(query = ""): Promise<Facets> {
+  market.clock.forward(10_000);
+  return (await reader.get(`/v1/products/facets?${query}`)).body.data;
+}
 const itemOf = async (title: string, query = "") =>
   (await listed(query)).find((product) => product.title === title);
 
@@ -164,7 +167,7 @@ test("a new version: no score until it is evaluated; the newest evaluation count
   assert.equal(await scoreOf(), 3);
   const before = await facetsOf();
   await compactFacetCounts(market.service.ctx, 1);
-  assert.deepEqual(await facetsOf("minPrice=0"), before);
+  assert.deepEqual(await facetsOf(), before);
   await author.post(`/v1/products/${id}/unpublish`);
   assert.equal((await facetsOf()).testedOn[0]?.count, 2);
   await author.delete(`/v1/products/${id}`);
