@@ -82,7 +82,7 @@ const groups: Record<string, Record<string, string[]>> = {
     "workflow-runs": ["provider-keys", "executions", "prompt-runs"],
     evaluations: ["provider-keys", "executions", "prompt-runs", "estimates", "workflow-runs", "run-receipts"],
     "try-outs": ["provider-keys", "prompt-runs"],
-    mcp: ["executions", "prompt-runs", "workflow-runs"],
+    mcp: ["executions", "prompt-runs", "workflow-runs", "evaluations"],
     "openai-api": ["executions", "prompt-runs"],
     "run-receipts": ["executions"],
   },

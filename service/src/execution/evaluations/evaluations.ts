@@ -127,6 +127,13 @@ export async function listEvaluations(
   return mapPage(page, (row) => required(shown.get(toId("eval", row.id)), "an evaluation of the page"));
 }
 
+/** Without the results of its runs, for the author. */
+export const readEvaluationSummary = async (
+  ctx: Context,
+  caller: Member,
+  evaluationId: string,
+): Promise<Evaluation> => readOne(ctx, (await mustFindOwn(ctx, caller, evaluationId)).id);
+
 /** The whole matrix, for the author. */
 export async function readEvaluation(
   ctx: Context,
@@ -180,12 +187,6 @@ export async function cancelEvaluation(
   if (executionId) await engine.hasEndedWithin(ctx, executionId, CANCEL_WITHIN_MS);
   return readOne(ctx, id);
 }
-
-export const resumeCancellation = async (
-  ctx: Context,
-  caller: Member,
-  evaluationId: string,
-): Promise<Evaluation> => readOne(ctx, (await mustFindOwn(ctx, caller, evaluationId)).id);
 
 async function mustFindOwn(ctx: Context, caller: Member, evaluationId: string): Promise<EvaluationRow> {
   const id = toUuid("eval", evaluationId);

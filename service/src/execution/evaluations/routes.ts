@@ -6,7 +6,7 @@ import {
   createEvaluation,
   listEvaluations,
   readEvaluation,
-  resumeCancellation,
+  readEvaluationSummary,
   resumeEvaluation,
 } from "./evaluations.ts";
 import { readProof } from "./proof.ts";
@@ -41,7 +41,7 @@ export const evaluationRoutes = [
     resumableRoute(
       api.evaluations.cancel,
       (ctx, caller, { params }) => cancelEvaluation(ctx, caller, params.evaluationId),
-      resumeCancellation,
+      readEvaluationSummary,
     ),
   ),
   route(api.reEvaluations.get, (ctx, caller, { params }) => readReEvaluation(ctx, caller, params.productId)),

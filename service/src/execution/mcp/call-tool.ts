@@ -8,6 +8,7 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { parseNew } from "../../platform/http/validate.ts";
 import { cancelExecution } from "../executions/cancel-execution.ts";
+import { cancelEvaluationTool, evaluateTool, getEvaluationTool } from "./evaluations.ts";
 import { CancelExecution, GetExecution } from "./execution-tools.ts";
 import { toExecutionResult, waitForEnd } from "./executions.ts";
 import { parsePromptName } from "./names.ts";
@@ -27,14 +28,24 @@ export async function callTool(
   call: ToolCall,
 ): Promise<CallToolResult> {
   try {
-    if (name === "get_execution") return await getExecutionTool(ctx, caller, args, call);
-    if (name === "cancel_execution") return await cancelExecutionTool(ctx, caller, args);
-    return await runProduct(ctx, caller, name, args, call);
+    const tool = ownTools.get(name);
+    return await (tool ? tool(ctx, caller, args, call) : runProduct(ctx, caller, name, args, call));
   } catch (error) {
     if (error instanceof ApiError) return toErrorResult(error);
     throw error;
   }
 }
+
+type Tool = (ctx: Context, caller: Member, args: Arguments, call: ToolCall) => Promise<CallToolResult>;
+
+/** Tools that belong to no product. */
+const ownTools: ReadonlyMap<string, Tool> = new Map<string, Tool>([
+  ["get_execution", getExecutionTool],
+  ["cancel_execution", cancelExecutionTool],
+  ["evaluate", evaluateTool],
+  ["get_evaluation", getEvaluationTool],
+  ["cancel_evaluation", cancelEvaluationTool],
+]);
 
 async function getExecutionTool(ctx: Context, caller: Member, args: Arguments, call: ToolCall) {
   const input = parseNew(GetExecution, args, "arguments");

@@ -15,7 +15,7 @@ export const GetExecution = z.strictObject({
     .default(MAX_WAIT_SECONDS)
     .describe("Seconds to wait for the end of a workflow"),
 });
-const inputOf = (schema: z.ZodType) => z.toJSONSchema(schema, { io: "input" }) as Tool["inputSchema"];
+export const inputOf = (schema: z.ZodType) => z.toJSONSchema(schema, { io: "input" }) as Tool["inputSchema"];
 
 /** The result of a run; output and usage are those of the API. */
 export const executionSchema = {

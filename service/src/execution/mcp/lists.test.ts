@@ -36,7 +36,9 @@ suite("tools/list and prompts/list", () => {
       await buyer.delete(`/v1/products/${await createDraft(buyer, { title: "Deleted" })}`);
       const client = await connectMcp(market, buyer, revision);
       const { tools } = await client.listTools();
-      const expected = ["Look at a run", "Cancel a run", "Own draft", "Flow", "Bought"];
+      const ofExecutions = ["Look at a run", "Cancel a run"];
+      const ofAuthors = ["Evaluate a product of yours", "Look at an evaluation", "Cancel an evaluation"];
+      const expected = [...ofExecutions, ...ofAuthors, "Own draft", "Flow", "Bought"];
       assert.deepEqual(titlesOf(tools), expected);
       assert.deepEqual(titlesOf((await client.listPrompts()).prompts), ["Own draft", "Bought"]);
       await client.close();
@@ -155,13 +157,13 @@ suite("tools/list and prompts/list", () => {
     let pages = 0;
     for (let cursor: string | undefined; ; pages++) {
       const page = await client.request({ method: "tools/list", params: cursor ? { cursor } : {} });
-      assert.ok(page.tools.length <= 102);
+      assert.ok(page.tools.length <= 105);
       names.push(...page.tools.map(({ name }) => name));
       cursor = page.nextCursor;
       if (!cursor) break;
     }
     assert.equal(pages, 10);
-    assert.deepEqual([names.length, new Set(names).size], [1_003, 1_003]);
+    assert.deepEqual([names.length, new Set(names).size], [1_006, 1_006]);
     assert.deepEqual(
       (await client.listTools()).tools.map(({ name }) => name),
       names,

@@ -57,3 +57,15 @@ export async function findProductByIdSuffix(
     limit 1`.execute(db);
   return rows[0]?.id;
 }
+
+/** Whether the user has a product of their own, also a draft. */
+export async function hasWritten(db: Queries, userId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom("products")
+    .select("id")
+    .where("authorId", "=", userId)
+    .where("status", "<>", "deleted")
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}

@@ -2,12 +2,13 @@ import type { ListToolsResult, Tool } from "@modelcontextprotocol/server";
 import { toVisibleLine, type Variable } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { quoteSellerText, withVisibleTexts } from "./descriptions.ts";
+import { evaluationTools } from "./evaluation-tools.ts";
 import { executionSchema, executionTools } from "./execution-tools.ts";
 import { toToolName } from "./names.ts";
 import { listProductPage } from "./products.ts";
-import type { RunnableProduct } from "./queries.ts";
+import { hasWritten, type RunnableProduct } from "./queries.ts";
 
-/** Lists the tools of executions, then those of products, newest first. */
+/** Lists the tools of executions, for authors those of evaluations, then those of products, newest first. */
 export async function listTools(
   ctx: Context,
   caller: Member,
@@ -15,7 +16,9 @@ export async function listTools(
 ): Promise<ListToolsResult> {
   const { products, ...page } = await listProductPage(ctx, caller, ["PROMPT", "WORKFLOW"], cursor);
   const tools = products.map(toTool);
-  return { tools: cursor === undefined ? [...executionTools, ...tools] : tools, ...page };
+  if (cursor !== undefined) return { tools, ...page };
+  const ofAuthors = (await hasWritten(ctx.db, caller.userId)) ? evaluationTools : [];
+  return { tools: [...executionTools, ...ofAuthors, ...tools], ...page };
 }
 
 /** A tool calls a provider: that may cost money, and each call has another output. */
