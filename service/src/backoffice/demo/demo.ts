@@ -13,6 +13,7 @@ import { toDecimal } from "../../core/money/amount.ts";
 import { required } from "../../core/required.ts";
 import { withLock } from "../../platform/db/locks.ts";
 import { closeDemoAccount } from "../account-closing/close-account.ts";
+import { startDemoEvaluations } from "./evaluations.ts";
 import {
   clearDemoFlag,
   countDemo,
@@ -122,7 +123,7 @@ const withDemoLock = <T>(ctx: Context, work: () => Promise<T>): Promise<T> =>
 export interface DemoLoading {
   /** Resolves when products are listed; null when there is nothing to load. */
   stocked: Promise<"now" | null>;
-  /** Resolves when sales and reviews exist too. */
+  /** Resolves when sales and reviews exist too, and evaluations have started. */
   loaded: Promise<DemoCounts | null>;
 }
 
@@ -205,6 +206,8 @@ export interface DemoCounts {
   products: number;
   purchases: number;
   reviews: number;
+  /** Products with an evaluation. It runs while the service runs. */
+  evaluations: number;
 }
 
 /**
@@ -219,7 +222,7 @@ async function createSales(ctx: Context): Promise<DemoCounts> {
   const buyers = await mapInBatches(people.buyers, 4, (name) =>
     findOrCreateBuyer(atTime(ctx, start), name, people.buyers.indexOf(name)),
   );
-  const figures = { products: items.length, purchases: 0, reviews: 0 };
+  const figures = { products: items.length, purchases: 0, reviews: 0, evaluations: 0 };
   for (const day of drawSaleDays(random)) {
     const sale = { buyer: demoCaller(random.pick(buyers)), item: random.pickWeighted(items) };
     const opinion = random.next() < REVIEWS_PER_SALE ? drawReview(people, random) : null;
@@ -234,6 +237,7 @@ async function createSales(ctx: Context): Promise<DemoCounts> {
       figures.reviews++;
     }
   }
+  figures.evaluations = await startDemoEvaluations(ctx, demoCaller);
   await setDemoState(ctx.db, "loaded");
   return figures;
 }

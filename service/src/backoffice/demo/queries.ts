@@ -19,7 +19,7 @@ export const listDemoProducts = (db: Database) =>
   db
     .selectFrom("products as p")
     .innerJoin("users as u", "u.id", "p.authorId")
-    .select(["p.id", "p.title"])
+    .select(["p.id", "p.title", "p.authorId"])
     .where("u.demo", "=", true)
     .orderBy("p.title")
     .execute();
