@@ -276,8 +276,12 @@ test("guide mcp: its shell blocks and its Node program give the described result
   const [listed, called, ...others] = await followWithKey("mcp.md");
   const { tools } = JSON.parse(listed!).result;
   assert.deepEqual(
-    tools.slice(0, 3).map(({ title }: { title: string }) => title),
-    ["Look at a run", "Cancel a run", "Haiku about anything"],
+    tools.slice(0, 6).map(({ title }: { title: string }) => title),
+    [
+      ...["Look at a run", "Cancel a run"],
+      ...["Evaluate a product of yours", "Look at an evaluation", "Cancel an evaluation"],
+      "Haiku about anything",
+    ],
   );
   assert.match(called!, /^\d+ characters so far\n.*\[sandbox\].* exec_[a-z0-9]+$/s);
   assert.deepEqual(others, [], "a shell block without an assertion");
