@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
+import { wilsonInterval } from "@stoa/evaluation/statistics";
 import { emailsToUser } from "../../../test/emails.ts";
 import { sandboxRequest, startEvaluation, storeTestSet, untilEvaluated } from "../../../test/evaluations.ts";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
@@ -9,10 +10,11 @@ import { type ProviderServer, startProviderServer } from "../../../test/provider
 import { createProviderKey, providersAt } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { startWorker } from "../../../test/workflows.ts";
-import { requireUuid } from "../../core/ids.ts";
+import { newUuid, requireUuid } from "../../core/ids.ts";
 import { advanceEvaluations } from "./advance.ts";
 import { notifyOfRegression, notifyOfRegressionJob } from "./buyer-notifications.ts";
 import { repeatEvaluations } from "./re-evaluations.ts";
+import { type ComparableEvaluation, findRegressions, findWorse } from "./regressions.ts";
 
 const DAY_MS = 86_400_000;
 const MODEL = "gpt-5-mini";
@@ -344,4 +346,30 @@ test("a version under moderation: measured before its release, and its submissio
     await running.stop();
     await moderated.close();
   }
+});
+
+/** Of 60 cases that run once. */
+function comparable(passed: number, contentSha256 = "a"): ComparableEvaluation {
+  const rate = { value: passed / 60, ...wilsonInterval(passed, 60), effectiveN: 60 };
+  const counted = { passed, n: 60, rate, baseline: null, medianCost: null, medianLatencyMs: null };
+  const score = { provider: "openai", model: MODEL, isSandbox: false, ...counted };
+  return {
+    ...{ id: newUuid(new Date(0)), version: "1.0.0", contentSha256, isOlder: contentSha256 !== "a" },
+    ...{ completedAt: new Date(0), regressions: [] },
+    scores: [{ ...score, passPowerK: { k: 1, rate } }],
+  };
+}
+
+test("small drops in a row: each is within the intervals, and the sum is a regression against the first evaluation", () => {
+  const chain = [60, 56, 52, 47].map((passed) => comparable(passed));
+  const found = chain.map((evaluated, at) =>
+    findRegressions({ ...evaluated, isAcknowledged: false }, chain.slice(0, at)),
+  );
+  for (const [at, evaluated] of chain.slice(1).entries())
+    assert.equal(findWorse(evaluated.scores[0]!, chain[at]), null, `drop ${at + 1}`);
+  assert.deepEqual(
+    found.map((regressions) => regressions.map(({ cause, before }) => [cause, before.passed])),
+    [[], [], [["model", 60]], [["model", 60]]],
+  );
+  assert.deepEqual(findRegressions({ ...comparable(30), isAcknowledged: true }, [comparable(60, "b")]), []);
 });
