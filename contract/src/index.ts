@@ -11,6 +11,7 @@ import * as adminStats from "./backoffice/admin-stats.ts";
 import * as backups from "./backoffice/backups.ts";
 import * as operation from "./backoffice/operation.ts";
 import * as catalogue from "./catalog/catalog.ts";
+import * as draftScans from "./catalog/draft-scans.ts";
 import * as files from "./catalog/files.ts";
 import * as transfer from "./catalog/import-export.ts";
 import * as moderation from "./catalog/moderation.ts";
@@ -64,6 +65,7 @@ export const api = {
     delete: products.deleteProduct,
     history: products.history,
     similar: products.similar,
+    scan: draftScans.scan,
     report: moderation.report,
     export: transfer.exportProducts,
     import: transfer.importProducts,
@@ -537,6 +539,7 @@ export type {
 } from "./backoffice/operation.ts";
 export type { Facets } from "./catalog/catalog.ts";
 export { contentPreview } from "./catalog/content-preview.ts";
+export type { DraftScan, ScanDraft } from "./catalog/draft-scans.ts";
 export {
   MAX_FILE_BYTES,
   MAX_IMAGE_BYTES,

@@ -739,6 +739,55 @@ export interface StatusChange {
   at: string;
 }
 
+/** What moderators and buyers would learn of a draft. */
+export interface DraftScan {
+  /** ISO 8601, UTC, milliseconds */
+  scannedAt: string;
+  /** Changes with the rules */
+  scannerVersion: string;
+  /** no-hidden-text: no hidden or bidirectional characters. no-external-links: no link to another site. no-download-commands: no known command that runs a download or an encoded program. no-secrecy: no known order to deceive users, to override rules or to send data away. New values may be added */
+  badges: (Open<"no-hidden-text" | "no-external-links" | "no-download-commands" | "no-secrecy">)[];
+  /** At most 100, the gravest first */
+  findings: ({
+    /** New values may be added */
+    kind: Open<"secret" | "hidden-characters" | "bidirectional-characters" | "confusable-characters" | "html-comment" | "encoded-payload" | "remote-code" | "role-forgery" | "deception" | "instruction-override" | "exfiltration" | "off-platform-link">;
+    /** high: it looks like an attack; medium: look at it; info: harmless by itself */
+    severity: Open<"high" | "medium" | "info">;
+    /** Such as description or content[0].content */
+    field: string;
+    /** Of the field's text; of a decoded text, the line of its code */
+    line: number;
+    /** The place, shortened. Secrets are masked, hidden characters are named */
+    excerpt: string;
+    /** What it may do, and how to fix it */
+    reason: string;
+    /** true: the service refuses to publish or to change the product until this is fixed */
+    isBlocking: boolean;
+    /** Whether the newest scanned version did not have it */
+    isNew: boolean;
+  })[];
+}
+
+export interface ScanDraft {
+  title?: string;
+  description?: string;
+  /** The part of the content that everybody may read */
+  preview?: string;
+  /** The changelog of the new version */
+  changelog?: string;
+  requirements?: string[];
+  features?: string[];
+  /** What buyers may do with it: an SPDX id such as CC-BY-4.0, or a short text */
+  license?: string | null;
+  tags?: string[];
+  /** Derived from the content if absent */
+  variables?: Variable[];
+  /** A prompt's text or messages, or the JSON text of a workflow/1 definition */
+  content?: string;
+  /** text: content is one user message; messages: content is a JSON array of {role, content} */
+  contentFormat?: Open<"text" | "messages">;
+}
+
 export interface ReportProduct {
   reasonCode: Open<"malicious" | "illegal" | "infringing" | "misleading" | "spam" | "other">;
   /** What moderators should know; required with `other` */

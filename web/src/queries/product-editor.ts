@@ -1,3 +1,4 @@
+import type { ScanDraft } from "@stoa/sdk";
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
 
@@ -65,6 +66,17 @@ export const lastTestRunQuery = (productId: string) =>
       const { data } = await stoa.ai.executions.list(filters, { signal }).page();
       return data[0] ?? null;
     },
+  });
+
+/** What the scan finds in a draft that is not stored yet. */
+export const draftScanQuery = (productId: string, draft: ScanDraft) =>
+  queryOptions({
+    queryKey: ["draft-scan", productId, draft],
+    queryFn: async ({ signal }) => await stoa.products.scan(productId, draft, { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+    // Each state of the text is an entry.
+    gcTime: 60_000,
+    placeholderData: keepPreviousData,
   });
 
 const MOST_CODES = 500;

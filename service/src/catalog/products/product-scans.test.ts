@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createDraft } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { toUuid } from "../../core/ids.ts";
 
 let market: Market;
 let moderated: Market;
@@ -45,6 +46,37 @@ test("a leaked key: the save warns, publish and later changes are refused with f
   const changed = await seller.patch(`/v1/products/${productId}`, { description: `Ask with ${KEY}` });
   const { errors } = assertError(changed, 422, "VALIDATION_ERROR");
   assert.equal(errors[0].field, "description");
+});
+
+test("POST /products/{id}/scan: findings and badges of a draft that is not stored; blocking as the publication", async () => {
+  const seller = await market.createUser();
+  const productId = await createDraft(seller, content(CLEAN));
+  const scan = async (body: object, by = seller) => by.post(`/v1/products/${productId}/scan`, body);
+  assert.deepEqual((await scan({})).body.data.findings, []);
+  const draft = { content: `${CLEAN}\nKey: ${KEY}`, description: "See [more](https://evil.example/x)." };
+  const { findings, badges } = (await scan(draft)).body.data;
+  const [secret, link] = findings;
+  assert.deepEqual(
+    [secret.kind, secret.field, secret.line, secret.isBlocking],
+    ["secret", "content", 2, true],
+  );
+  assert.ok(!JSON.stringify(findings).includes(KEY));
+  assert.deepEqual([link.kind, link.field, link.isBlocking], ["off-platform-link", "description", false]);
+  assert.ok(!badges.includes("no-external-links") && badges.includes("no-secrecy"));
+  assert.equal((await seller.get(`/v1/products/${productId}`)).body.data.content, CLEAN, "nothing is stored");
+
+  await seller.post(`/v1/products/${productId}/publish`);
+  assert.equal((await scan(draft)).body.data.findings[0].isBlocking, true);
+  await market.query("update product_scans set findings = $2 where product_id = $1", [
+    toUuid("prod", productId),
+    JSON.stringify(findings),
+  ]);
+  const [known] = (await scan(draft)).body.data.findings;
+  assert.deepEqual([known.isBlocking, known.isNew], [false, false], "a secret that was published before");
+  assertError(await scan({ price: 1 }), 400, "INVALID_REQUEST", "price");
+  assertError(await scan({}, await market.createUser()), 403, "UNAUTHORIZED");
+  await seller.delete(`/v1/products/${productId}`);
+  assertError(await scan({}), 404, "PRODUCT_NOT_FOUND");
 });
 
 test("badges are true of the version that a buyer gets, and follow each change", async () => {

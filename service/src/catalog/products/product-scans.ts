@@ -66,9 +66,15 @@ export function scanProduct(product: ScannedProduct): ScanResult {
 
 /** A secret is refused, because it harms its seller as soon as one buyer reads it. `before`: findings that were published already. */
 export function mustHaveNoSecret({ findings }: ScanResult, before: readonly ScanFinding[] = []): void {
-  const known = new Set(before.map(keyOf));
-  const secrets = findings.filter((finding) => finding.kind === "secret" && !known.has(keyOf(finding)));
+  const isNew = createFindingFilter(before);
+  const secrets = findings.filter((finding) => finding.kind === "secret" && isNew(finding));
   if (secrets.length > 0) throw fieldError("VALIDATION_ERROR", secrets.map(toProblem));
+}
+
+/** Whether a finding is none of those before. */
+export function createFindingFilter(before: readonly ScanFinding[]): (finding: ScanFinding) => boolean {
+  const known = new Set(before.map(keyOf));
+  return (finding) => !known.has(keyOf(finding));
 }
 
 /** Without the line, so that a finding is the same one after a change above it. */
@@ -113,8 +119,8 @@ export async function reportFindings(
   productId: string,
   { result: { findings }, before }: ScanChange,
 ): Promise<void> {
-  const known = new Set(before.map(keyOf));
-  const found = findings.filter((finding) => finding.severity === "high" && !known.has(keyOf(finding)));
+  const isNew = createFindingFilter(before);
+  const found = findings.filter((finding) => finding.severity === "high" && isNew(finding));
   if (found.length === 0) return;
   const named = found
     .slice(0, NAMED_FINDINGS)
@@ -138,7 +144,7 @@ export async function lastFindings(db: Queries, productId: string): Promise<Scan
 export async function readScanReport(db: Queries, productId: string): Promise<ProductChecks["scan"]> {
   const { scan, before } = await findLastScans(db, productId);
   if (!scan) return null;
-  const known = new Set(before?.findings.map(keyOf));
+  const isNew = createFindingFilter(before?.findings ?? []);
   return {
     version: scan.numbers.join("."),
     comparedWith: before?.numbers.join(".") ?? null,
@@ -146,7 +152,7 @@ export async function readScanReport(db: Queries, productId: string): Promise<Pr
     scannerVersion: scan.scannerVersion,
     findings: scan.findings.map((finding) => ({
       ...finding,
-      isNew: before !== undefined && !known.has(keyOf(finding)),
+      isNew: before !== undefined && isNew(finding),
     })),
   };
 }

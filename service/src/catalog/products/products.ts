@@ -52,7 +52,7 @@ import {
   updateProduct,
 } from "./queries.ts";
 import { mustFitType, resolveSamples, type StoredSample, toSample } from "./samples.ts";
-import { SCANNED_FIELDS } from "./scanned-texts.ts";
+import { SCANNED_FIELDS, SCANNED_STATUSES } from "./scanned-texts.ts";
 import { mustAcknowledgeRegression } from "./score-card.ts";
 import { isNewerVersion, nextMinorVersion, parseVersion } from "./semantic-version.ts";
 import { requestVersionNotifications } from "./version-notifications.ts";
@@ -425,8 +425,6 @@ async function checkChange(
     );
   return { before, after: { ...after, released }, fields, scan };
 }
-
-const SCANNED_STATUSES: ReadonlySet<string> = new Set(["published", "pending_review"]);
 
 async function checkScan(
   db: Queries,

@@ -1,8 +1,9 @@
 import { api } from "@stoa/contract";
-import { resumableRoute, route } from "../../platform/http/route.ts";
+import { repeatableRoute, resumableRoute, route, withoutCacheChange } from "../../platform/http/route.ts";
 import { crossOriginError } from "../../platform/http/same-origin.ts";
 import { checkProduct } from "./checks.ts";
 import { listSimilarProducts, readAsGuest, readDetail } from "./detail.ts";
+import { scanDraft } from "./draft-scan.ts";
 import { listHistory } from "./history.ts";
 import { listForModerators, suspendProduct } from "./moderation.ts";
 import { deleteProduct, moveProduct, resumeMove } from "./moves.ts";
@@ -42,6 +43,14 @@ export const productRoutes = [
   ),
   route(api.products.update, (ctx, caller, { params, body }, facts) =>
     changeProduct(ctx, caller, params.productId, body, facts),
+  ),
+  withoutCacheChange(
+    repeatableRoute(
+      "It writes nothing.",
+      route(api.products.scan, (ctx, caller, { params, body }) =>
+        scanDraft(ctx, caller, params.productId, body),
+      ),
+    ),
   ),
   resumableRoute(
     api.products.publish,

@@ -41,6 +41,9 @@ export const SCANNED_FIELDS: ReadonlySet<string> = new Set<keyof ScannedProduct>
   "files",
 ]);
 
+/** In these, each change is scanned; in others, the publication is. */
+export const SCANNED_STATUSES: ReadonlySet<string> = new Set(["published", "pending_review"]);
+
 /** Every text of a product that people or models read. Those that buyers read before they buy come first. */
 export function listScannedTexts(product: ScannedProduct): ScannedText[] {
   const { title, description, preview, changelog, requirements, features, license, tags, variables } =

@@ -190,6 +190,8 @@ const requests = {
         headers: { ...headers, "content-type": JSONL },
       });
   },
+  "products.scan": async () =>
+    posts(seller, `/products/${await createDraft(seller)}/scan`, { title: "Once" }),
   "products.testSet.import": async () =>
     posts(seller, `/products/${await createDraft(seller)}/test-set/import`, {
       format: "promptfoo-yaml",

@@ -1,19 +1,12 @@
 import type { ProductDetail } from "@stoa/sdk";
 import { CheckIcon } from "../../components/icons.tsx";
 import { Time } from "../../components/time.tsx";
+import { SCAN_BADGES } from "../../lib/scan-labels.ts";
 
 type Scan = NonNullable<ProductDetail["scan"]>;
 
-/** Each promises no more than what was checked. A badge of a newer service has no label here, and is left out. */
-const LABELS: Record<string, string> = {
-  "no-hidden-text": "No hidden characters",
-  "no-external-links": "No links to other sites",
-  "no-download-commands": "No known commands that run downloads",
-  "no-secrecy": "No known orders to deceive you or send your data away",
-};
-
 export function ScanBadges({ scan, version }: { scan: Scan; version: string }) {
-  const labels = scan.badges.map((badge) => LABELS[badge]).filter((label) => label !== undefined);
+  const labels = scan.badges.map((badge) => SCAN_BADGES[badge]).filter((label) => label !== undefined);
   if (labels.length === 0) return null;
   return (
     <div className="scan">

@@ -2,24 +2,10 @@ import type { ProductChecks } from "@stoa/sdk";
 import { AlertIcon, CheckIcon, InfoIcon } from "../../components/icons.tsx";
 import { Time } from "../../components/time.tsx";
 import { formatCount } from "../../lib/format.ts";
+import { FINDING_KINDS } from "../../lib/scan-labels.ts";
 
 type Scan = NonNullable<ProductChecks["scan"]>;
 type Finding = Scan["findings"][number];
-
-const KINDS: Record<string, string> = {
-  secret: "Secret",
-  "hidden-characters": "Hidden characters",
-  "bidirectional-characters": "Bidirectional characters",
-  "confusable-characters": "Confusable characters",
-  "html-comment": "Hidden markup",
-  "encoded-payload": "Encoded payload",
-  "remote-code": "Runs downloaded code",
-  "role-forgery": "Forged role",
-  deception: "Deceives the user",
-  "instruction-override": "Overrides rules",
-  exfiltration: "Sends data away",
-  "off-platform-link": "Link to another site",
-};
 
 const GROUPS = [
   { severity: "high", title: "Looks like an attack" },
@@ -80,7 +66,7 @@ function Group({ title, findings }: { title: string; findings: Finding[] }) {
 const FindingText = ({ finding: { kind, field, line, excerpt, reason, isNew } }: { finding: Finding }) => (
   <div className="stack">
     <span className="row wrap">
-      <b>{KINDS[kind] ?? kind}</b>
+      <b>{FINDING_KINDS[kind] ?? kind}</b>
       {isNew && <span className="tag warning">New</span>}
       <span className="sm soft">
         <code>{field}</code>, line {formatCount(line)}

@@ -3,6 +3,7 @@ import { DoneIcon, WaitingIcon } from "../../components/icons.tsx";
 import { lastTestRunQuery } from "../../queries/product-editor.ts";
 import { type ChecklistItem, checklistOf } from "./checklist.ts";
 import { useEditor } from "./editor-context.tsx";
+import { ScanItem } from "./scan-item.tsx";
 
 export function useChecklist(): ChecklistItem[] {
   const { draft, state, product } = useEditor();
@@ -37,6 +38,7 @@ export function PublishBar() {
             )}
           </li>
         ))}
+        <ScanItem />
       </ol>
       {product.status === "published" && (
         <span className="soft sm desk">Version {product.version} stays on sale until you publish</span>
