@@ -18,6 +18,7 @@ import { useEditor } from "./editor-context.tsx";
 import { Evaluations } from "./evaluations.tsx";
 import { TestCaseDialog } from "./test-case-dialog.tsx";
 import { countAssertions, newCase, withAllInputs } from "./test-cases.ts";
+import { TestFileButtons } from "./test-file-buttons.tsx";
 
 /** The cases by which the product is measured, and the results. */
 export default function TestsTab() {
@@ -77,9 +78,12 @@ function TestSetSection({ testSet }: { testSet: TestSet }) {
     <section className="beam thin stack">
       <div className="row between wrap">
         <h2 className="h3">Tests</h2>
-        <button type="button" className="btn s" onClick={() => open("new")}>
-          <PlusIcon /> Add a test
-        </button>
+        <div className="row wrap">
+          <TestFileButtons productId={product.id} cases={cases} />
+          <button type="button" className="btn s" onClick={() => open("new")}>
+            <PlusIcon /> Add a test
+          </button>
+        </div>
       </div>
       <p className="soft">
         Each test runs the product with fixed inputs and checks its output. Buyers see how many pass, and the
