@@ -58,7 +58,9 @@ test("tests of a file: checked first, each line that is left out has its reason;
 
     await click(page, "Import");
     await dialog.getByLabel("Format").selectOption({ label: "promptfoo, CSV" });
-    await dialog.getByLabel("Or its text").fill("topic,__expected\nsnow,icontains:snow\nsleet,icontains:sleet\nhail,javascript:1\n");
+    await dialog
+      .getByLabel("Or its text")
+      .fill("topic,__expected\nsnow,icontains:snow\nsleet,icontains:sleet\nhail,javascript:1\n");
     await click(page, "Check the file");
     await dialog.getByText("The import replaces your 1 test.").waitFor();
     await dialog
