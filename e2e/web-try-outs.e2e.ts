@@ -66,7 +66,7 @@ suite("try-out on the page of a product", () => {
       provider.next({ stream: { pieces: [...pieces, ...pieces], gate } });
       await page.getByLabel("topic").press("Control+Enter");
       allow(pieces.length);
-      await sees(page, /^Writing$/);
+      await page.getByRole("status").getByText("Writing", { exact: true }).waitFor();
       await mustBeSound(watched, "try while it streams", { isLive: true });
       allowAll();
       await sees(page, "That was your last try for today.");
@@ -147,7 +147,7 @@ suite("try-out on the page of a product", () => {
     provider.next({ stream: { pieces: [...pieces, ...pieces], gate } });
     await tryButton(page).click();
     allow(pieces.length);
-    await sees(page, /^Writing$/);
+    await page.getByRole("status").getByText("Writing", { exact: true }).waitFor();
     await page.locator(".try-answer").getByText("Rain falls").waitFor();
     await page.keyboard.press("Escape");
     await sees(page, "You stopped this try.");
