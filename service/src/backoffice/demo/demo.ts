@@ -215,6 +215,8 @@ export interface DemoCounts {
  * after a crash continues where the first ended.
  */
 async function createSales(ctx: Context): Promise<DemoCounts> {
+  // Before the sales, which take longer: the first visitors see score cards.
+  const evaluations = await startDemoEvaluations(ctx, demoCaller);
   const random = seededRandom(SEED + 1);
   const people = await readJson<DemoPeople>("./people.json");
   const items = await listWeightedProducts(ctx);
@@ -222,7 +224,7 @@ async function createSales(ctx: Context): Promise<DemoCounts> {
   const buyers = await mapInBatches(people.buyers, 4, (name) =>
     findOrCreateBuyer(atTime(ctx, start), name, people.buyers.indexOf(name)),
   );
-  const figures = { products: items.length, purchases: 0, reviews: 0, evaluations: 0 };
+  const figures = { products: items.length, purchases: 0, reviews: 0, evaluations };
   for (const day of drawSaleDays(random)) {
     const sale = { buyer: demoCaller(random.pick(buyers)), item: random.pickWeighted(items) };
     const opinion = random.next() < REVIEWS_PER_SALE ? drawReview(people, random) : null;
@@ -237,7 +239,6 @@ async function createSales(ctx: Context): Promise<DemoCounts> {
       figures.reviews++;
     }
   }
-  figures.evaluations = await startDemoEvaluations(ctx, demoCaller);
   await setDemoState(ctx.db, "loaded");
   return figures;
 }
