@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
+import { until } from "@stoa/service/test/until.ts";
 import { once, SHARED } from "./once.ts";
 
 const root = new URL("../", import.meta.url).pathname;
@@ -26,7 +27,7 @@ export async function temporaryFolder(): Promise<{ path: string; remove(): Promi
 /** The shell command of `npx stoa-server` without npm, which takes a second. README and guides have npx. */
 export const STOA = `'${process.execPath}' service/bin/stoa-server.mjs`;
 
-/** A data folder as after a first start with the whole demo, created once per run and copied. */
+/** A data folder as after a first start with the whole demo and its evaluations, created once per run and copied. */
 export async function copyDemoData(dataDir: string): Promise<void> {
   const shop = join(SHARED, "shop");
   await once("loading the shop", () => makeShop(shop));
@@ -37,13 +38,30 @@ async function makeShop(path: string): Promise<void> {
   const draft = await mkdtemp(join(SHARED, "draft-"));
   // The commands join this PostgreSQL, which runs without fsync.
   const server = await startEmbedded(draft, { settings: { fsync: "off" } });
+  let loaded = "";
   // `npm start` would print the box before the demo's sales are loaded.
   for (const command of ["migrate", "demo load"]) {
-    const { code, stderr } = await shell(`${STOA} ${command}`, { STOA_DATA_DIR: draft });
+    const { code, stdout, stderr } = await shell(`${STOA} ${command}`, { STOA_DATA_DIR: draft });
     if (code !== 0) throw new Error(`stoa-server ${command}: ${stderr}`);
+    loaded = stdout;
   }
+  await finishEvaluations(draft, Number(/^evaluations: (\d+)$/m.exec(loaded)?.[1]));
   await server.stop();
   await rename(draft, path);
+}
+
+/** The service runs the evaluations of the demo. Each test would start with them. */
+async function finishEvaluations(dataDir: string, count: number): Promise<void> {
+  const service = await npmStart(dataDir);
+  const measured = `${service.origin}/v1/products?minPassRate=0.001&limit=1`;
+  const headers = { authorization: `Bearer ${service.key}` };
+  await until("the evaluations of the demo complete", async () => {
+    // Each look is a request of the key's quota.
+    await sleep(250);
+    const { meta } = (await (await fetch(measured, { headers })).json()) as { meta: { total: number } };
+    return meta.total === count;
+  });
+  await stop(service);
 }
 
 /** The environment for a child, without the tests' own settings. */

@@ -14,7 +14,7 @@ import { type EndedItem, listEndedItems } from "../workflow-runs/ended-items.ts"
 import { engine } from "../workflow-runs/engine.ts";
 import { placeFinder, toColumnRun } from "./column-run.ts";
 import { hashContent, toRunInput } from "./evaluation-plan.ts";
-import { type Grade, gradeInThread } from "./grading-thread.ts";
+import { type Grade, gradeInProcess } from "./grading-process.ts";
 import { listCallsOfJudge, storeJudgments } from "./judge-outputs.ts";
 import { toJudgeRun } from "./judge-run.ts";
 import {
@@ -271,7 +271,7 @@ async function storeResults(ctx: Context, { evaluation, column, testSet, items }
     return place && !graded.has(`${place.caseN} ${place.repeatN}`) ? [{ item, place }] : [];
   });
   if (open.length === 0) return;
-  await gradeInThread(async (grade) => {
+  await gradeInProcess(async (grade) => {
     for (let at = 0; at < open.length; at += STORED_AT_ONCE) {
       const rows: Parameters<typeof insertResults>[1] = [];
       for (const { item, place } of open.slice(at, at + STORED_AT_ONCE)) {
