@@ -48,7 +48,7 @@ const MAX_REASON_CHARACTERS = 1_000;
 const STRING = String.raw`"(?:[^"\\]|\\.)*"`;
 const MEMBER = String.raw`\s*${STRING}\s*:\s*(?:${STRING}|true|false|[-+.\deE]+)\s*`;
 const ANSWER = new RegExp(`^\\{${MEMBER},${MEMBER},${MEMBER}\\}$`);
-const FENCE = /^```(?:json)?\s*\n([\s\S]*)\n```$/;
+const FENCE = /^```(?:json)?[^\S\n]*\n([\s\S]*)\n```$/;
 
 /**
  * Reads the answer of a judge: one JSON object with exactly `pass`, `score` and `reason`, perhaps in a code fence. Anything else is no answer,

@@ -50,6 +50,16 @@ test("an answer with the three members: read, in any order and in a code fence",
     '```\n{"reason":"","pass":true,"score":0.5}\n```',
   ])
     assert.deepEqual(answerOf(text), expected, text);
+  for (const [before, after] of [
+    ["json \t", ""],
+    ["json\r", "\r"],
+    ["\n\n", "\n"],
+    ["\n".repeat(19_900), ""],
+  ])
+    assert.deepEqual(
+      answerOf(`\`\`\`${before}\n{"reason":"","pass":true,"score":0.5}${after}\n\`\`\``),
+      expected,
+    );
   assert.equal(readJudgeAnswer('{"pass":false,"score":0,"reason":"Too long."}').reason, "Too long.");
 });
 
@@ -83,6 +93,8 @@ test("an answer that is anything else: undecided", () => {
     '{"__proto__":true,"score":1,"reason":"x"}',
     '{"pass":true,"score":1,"reason":"x"',
     `{"pass":true,"score":1,"reason":"${"x".repeat(30_000)}"}`,
+    `\`\`\`${"\n".repeat(19_990)}x`,
+    `\`\`\`js\n${good}\n\`\`\``,
   ])
     assert.equal(answerOf(text), null, text.slice(0, 80));
 });
