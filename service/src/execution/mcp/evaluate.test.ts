@@ -87,6 +87,43 @@ suite("evaluate", () => {
     );
   });
 
+  test("a judged card: its judge is the default and its figures stay apart; another judge and null replace it", async () => {
+    const { productId, tool } = await createTested("Judged");
+    await storeTestSet(author, productId, [
+      {
+        title: "Is a haiku",
+        input: { topic: "rain" },
+        assert: [
+          { type: "contains", value: "rain" },
+          { type: "llm-rubric", value: 'Asks for a "haiku"' },
+        ],
+      },
+    ]);
+    const args = { product: tool, ...echo, repeats: 2 };
+    const plain = await call("evaluate", args);
+    assert.match(textOf(plain), /^The evaluation has 4 runs, and/);
+    const judged = { ...args, judge: { apiKeyId: "sandbox", model: "sandbox" }, maxCost: 1, waitSeconds: 0 };
+    const { evaluationId } = dataOf(await call("evaluate", judged)) as { evaluationId: string };
+    await untilEvaluated(market, author, evaluationId);
+    const ended = await call("get_evaluation", { evaluationId });
+    assert.deepEqual([dataOf(ended)["status"], dataOf(ended)["runs"]], ["completed", 4], textOf(ended));
+    assert.match(
+      textOf(ended),
+      /: 2 of 2 runs passed, .*; without the product 2 of 2 runs.*\. By the judge: 2 of 2 runs passed, 100 % .*; without the product 0 of 2 runs/,
+    );
+
+    const again = await call("evaluate", args);
+    assert.match(textOf(again), /^The evaluation has 4 runs and 4 calls of the judge sandbox sandbox, and/);
+    assert.equal(dataOf(again)["runs"], 4);
+    const named = await call("evaluate", { ...args, judge: { apiKeyId: "pkey_x" } });
+    assert.match(textOf(named), /^PROVIDER_KEY_NOT_FOUND/);
+    assert.match(textOf(await call("evaluate", { ...args, judge: null })), /^The evaluation has 4 runs, and/);
+    await storeTestSet(author, productId);
+    const unjudged = await call("evaluate", args);
+    assert.equal(unjudged.isError, undefined, textOf(unjudged));
+    assert.match(textOf(unjudged), /^The evaluation has 12 runs, and/);
+  });
+
   test("a call that waits: its result when the evaluation ends", async () => {
     const { tool } = await createTested("Awaited");
     const waiting = call("evaluate", { product: tool, ...echo, repeats: 1, maxCost: 1 });

@@ -3,7 +3,7 @@ import { api } from "@stoa/contract";
 import { z } from "zod";
 import { inputOf, MAX_WAIT_SECONDS } from "./execution-tools.ts";
 
-const { repeats, maxCost, apiKeys } = api.evaluations.create.request.body.shape;
+const { repeats, maxCost, apiKeys, judge } = api.evaluations.create.request.body.shape;
 const keyId = z.string().min(1).max(100);
 const waitSeconds = z
   .int()
@@ -28,6 +28,11 @@ export const Evaluate = z.strictObject({
     "For a workflow: ids of stored provider keys, by provider. Default: your newest keys",
   ),
   repeats,
+  judge: judge
+    .nullable()
+    .describe(
+      "The model that decides judged assertions (llm-rubric, factuality): a stored provider key, and a model. Default: the judge of the current score card, if the test set has such assertions. null: no judge",
+    ),
   maxCost: maxCost
     .optional()
     .describe(
@@ -60,7 +65,7 @@ export const evaluationTools: Tool[] = [
     name: "evaluate",
     title: "Evaluate a product of yours",
     description:
-      "Runs the test set of a product that you wrote, on models and beside it on the bare models. Call it first without maxCost: it returns the number of runs and the expected cost, and starts nothing. Show both to your user. Call it again with the maxCost that your user confirmed: the runs cost money at your provider, and buyers see the result on the score card.",
+      "Runs the test set of a product that you wrote, on models and beside it on the bare models. Call it first without maxCost: it returns the number of runs and the expected cost, and starts nothing. Show both to your user. Call it again with the maxCost that your user confirmed: the runs cost money at your provider, and buyers see the result on the score card. It replaces the card before it, so the judge of that card judges again unless judge names another one, or is null.",
     inputSchema: inputOf(Evaluate),
     outputSchema,
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },

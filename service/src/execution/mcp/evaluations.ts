@@ -2,12 +2,16 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { api, type Evaluation, type EvaluationEstimate, type ScoreCard } from "@stoa/contract";
 import { findProductToRun } from "../../catalog/products/detail.ts";
+import { findTestSet } from "../../catalog/test-sets/test-sets.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { requireUuid, toId } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import { parseNew } from "../../platform/http/validate.ts";
 import { estimateEvaluation } from "../evaluations/estimate-evaluation.ts";
+import { countJudgeQuestions } from "../evaluations/evaluation-plan.ts";
 import { cancelEvaluation, createEvaluation, readEvaluationSummary } from "../evaluations/evaluations.ts";
-import { findScores } from "../evaluations/queries.ts";
+import { findCardEvaluation, findScores, listColumns } from "../evaluations/queries.ts";
+import { findReleasedVersion } from "../evaluations/re-evaluation-queries.ts";
 import { findDefaultKey } from "../prompt-runs/default-key.ts";
 import { findDefaultKeys } from "../workflow-runs/default-keys.ts";
 import { CancelEvaluation, Evaluate, GetEvaluation } from "./evaluation-tools.ts";
@@ -37,6 +41,7 @@ export async function evaluateTool(
     {
       ...(await withDefaultKeys(ctx, caller, productId, options)),
       repeats: options.repeats,
+      ...(await withDefaultJudge(ctx, productId, options.judge)),
       maxCost: maxCost ?? ESTIMATE_MAX_COST,
     },
     "arguments",
@@ -89,6 +94,24 @@ async function withDefaultKeys(
   return { models: chosen, ...(apiKeys && { apiKeys }) };
 }
 
+/** Without a judge, an evaluation would replace a card that has judged figures by one without them. */
+async function withDefaultJudge(
+  { db }: Context,
+  productId: string,
+  judge: ReturnType<typeof Evaluate.parse>["judge"],
+) {
+  if (judge !== undefined) return judge && { judge };
+  const id = requireUuid("prod", productId);
+  const testSet = await findTestSet(db, id);
+  const version = await findReleasedVersion(db, id);
+  const card = version ? await findCardEvaluation(db, { productId: id, version }) : undefined;
+  if (!card?.judge || !testSet || countJudgeQuestions(testSet) === 0) return {};
+  const { provider, model } = card.judge;
+  const column = (await listColumns(db, [card.id])).find(({ kind }) => kind === "judge");
+  const apiKeyId = required(column?.apiKeys[provider], "the key of a judge");
+  return { judge: { apiKeyId, model } };
+}
+
 /** Returns the evaluation when it has ended, or after the time. Progress is the number of its columns that have ended. */
 async function waitForEvaluation(
   ctx: Context,
@@ -112,10 +135,16 @@ async function waitForEvaluation(
   }
 }
 
-function toEstimateResult({ runs, cost, columns }: EvaluationEstimate): CallToolResult {
+function toEstimateResult({ cost, columns }: EvaluationEstimate): CallToolResult {
+  const sumOf = (summed: typeof columns) => summed.reduce((sum, one) => sum + one.runs, 0);
+  const runs = sumOf(columns.filter(isOfRuns));
+  const judge = columns.find(({ kind }) => kind === "judge");
+  const calls = judge
+    ? ` and ${sumOf(columns) - runs} calls of the judge ${judge.provider} ${judge.model}`
+    : "";
   const price = cost === null ? "their cost is not known" : `they are expected to cost ${cost} USD`;
   return toToolResult(
-    `The evaluation has ${runs} runs, and ${price}. Nothing was started. When your user has confirmed the cost, call evaluate again with maxCost.`,
+    `The evaluation has ${runs} runs${calls}, and ${price}. Nothing was started. When your user has confirmed the cost, call evaluate again with maxCost.`,
     {
       ...{ evaluationId: null, status: "estimated", version: null, runs, cost, error: null },
       models: columns,
@@ -126,11 +155,14 @@ function toEstimateResult({ runs, cost, columns }: EvaluationEstimate): CallTool
 async function toEvaluationResult(ctx: Context, evaluation: Evaluation): Promise<CallToolResult> {
   const { id, status, version, cost, error, columns } = evaluation;
   const scores = status === "completed" ? ((await findScores(ctx.db, requireUuid("eval", id))) ?? []) : [];
-  const runs = columns.reduce((sum, { n }) => sum + n, 0);
+  const runs = columns.filter(isOfRuns).reduce((sum, { n }) => sum + n, 0);
   const payload = { evaluationId: id, status, version, runs, cost, error, models: scores };
   const result = toToolResult(describeEvaluation(evaluation, scores), payload);
   return status === "failed" || status === "canceled" ? { ...result, isError: true } : result;
 }
+
+/** A judge runs nothing: its figures are about the runs of another column. */
+const isOfRuns = ({ kind }: Pick<Evaluation["columns"][number], "kind">): boolean => kind !== "judge";
 
 function describeEvaluation({ id, status, error, version, cost }: Evaluation, scores: Model[]): string {
   if (error) return `${error.code}: ${error.message}\nIt was evaluation ${id}, which cost ${cost} USD.`;
@@ -146,8 +178,15 @@ const describeModel = (score: Model): string => {
   const name = score.model ? `${score.provider} ${score.model}` : "The models of its steps";
   const practice = score.isSandbox ? " (practice provider, no model)" : "";
   const bare = score.baseline ? `; without the product ${describeRuns(score.baseline)}` : "";
-  return `- ${name}${practice}: ${describeRuns(score)}${bare}.`;
+  return `- ${name}${practice}: ${describeRuns(score)}${bare}.${describeJudged(score)}`;
 };
+
+function describeJudged({ judged }: Model): string {
+  if (!judged) return "";
+  const undecided = judged.undecided > 0 ? `, ${judged.undecided} undecided` : "";
+  const bare = judged.baseline ? `; without the product ${describeRuns(judged.baseline)}` : "";
+  return ` By the judge: ${describeRuns(judged)}${undecided}${bare}.`;
+}
 
 const describeRuns = ({ passed, n, rate }: Pick<Model, "passed" | "n" | "rate">): string =>
   rate
