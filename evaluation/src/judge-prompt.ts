@@ -48,7 +48,11 @@ export const MAX_JUDGE_MESSAGE_CHARACTERS = 100_000;
 
 /** The user message of a judge. */
 export const toJudgeMessage = ({ rubric, output }: JudgeMaterial): string =>
-  `<rubric>\n${escapeText(rubric)}\n</rubric>\n<output>\n${escapeText(output)}\n</output>`;
+  joinJudgeMessage({ rubric: escapeText(rubric), output: escapeText(output) });
+
+/** The message of texts that `escapeWithin` escaped. */
+export const joinJudgeMessage = ({ rubric, output }: JudgeMaterial): string =>
+  `<rubric>\n${rubric}\n</rubric>\n<output>\n${output}\n</output>`;
 
 const MESSAGE = /^<rubric>\n(".*")\n<\/rubric>\n<output>\n(".*")\n<\/output>$/;
 
@@ -66,12 +70,34 @@ export function readJudgeMessage(message: string): JudgeMaterial | null {
 /** Delimiters, and characters that a reader does not see. */
 const ESCAPED = /[<>\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu;
 
-const escapeText = (text: string): string =>
-  JSON.stringify(text).replace(ESCAPED, (character) =>
-    Array.from({ length: character.length }, (_, at) => toUnicodeEscape(character.charCodeAt(at))).join(""),
-  );
+/**
+ * A text as a part of a message; null: it would have more characters than the limit. Counts before it escapes, and stops at the limit, so that
+ * a hostile text costs no more time than a long one.
+ */
+export function escapeWithin(text: string, limit: number): string | null {
+  if (text.length > limit) return null;
+  const json = JSON.stringify(text);
+  let { length } = json;
+  if (length > limit) return null;
+  for (const [character] of json.matchAll(ESCAPED)) {
+    length += character.length * (ESCAPE_CHARACTERS - 1);
+    if (length > limit) return null;
+  }
+  return escapeJson(json);
+}
 
-const toUnicodeEscape = (unit: number): string => `\\u${unit.toString(16).padStart(4, "0")}`;
+const escapeText = (text: string): string => escapeJson(JSON.stringify(text));
+
+const escapeJson = (json: string): string => json.replace(ESCAPED, toUnicodeEscapes);
+
+const ESCAPE_CHARACTERS = 6;
+
+function toUnicodeEscapes(character: string): string {
+  let escaped = "";
+  for (let at = 0; at < character.length; at++)
+    escaped += `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`;
+  return escaped;
+}
 
 /** The text whose SHA-256 names what a judge was asked: the instructions, and the judged assertions of each case. */
 export const toRubricsText = (instructions: string, cases: readonly TestCase[]): string =>

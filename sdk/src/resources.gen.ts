@@ -1406,7 +1406,7 @@ export class EvaluationsResource extends Resource {
   /**
    * Evaluate the current version of a product by its test set
    *
-   * For its author. Every case runs on every model as often as `repeats` says, on your provider keys, and beside it a baseline: the same model with the variables alone. The runs stop before they cost more than `maxCost`; the evaluation has then failed. They count neither as runs of the product nor in its analytics. With `judge`, a model judges each output by the rubrics of the test set.
+   * For its author. Every case runs on every model as often as `repeats` says, on your provider keys, and beside it a baseline: the same model with the variables alone. No call starts that is expected to exceed `maxCost`, and the evaluation has then failed; open calls can end above it. They count neither as runs of the product nor in its analytics. With `judge`, a model judges each output by the rubrics of the test set.
    *
    * Needs the permission `ai:execute`.
    */
@@ -1483,7 +1483,7 @@ export class ReEvaluationsResource extends Resource {
   /**
    * Let the service repeat the evaluation of a product on your provider keys
    *
-   * The service repeats the newest completed evaluation of the version on sale, with its test set, models, keys and repeats. Reasons are a model that the price list calls deprecated, a changed price, and the schedule of the operator. It never costs more than `maxCost`, the month never more than `monthlyBudget`, and no key more than its own budget.
+   * The service repeats the newest completed evaluation of the version on sale, with its test set, models, keys and repeats. Reasons are a model that the price list calls deprecated, a changed price, and the schedule of the operator. No call starts that is expected to exceed `maxCost` or the rest of `monthlyBudget`; calls that are open then can end above it. No key costs more than its own budget.
    *
    * Needs the permission `ai:execute`.
    */

@@ -2068,7 +2068,7 @@ export interface EvaluationColumn {
   passed: number;
   /** Runs so far with a deterministic verdict; of a judge, with its verdict */
   n: number;
-  /** Of a judge: verdicts without an answer that can be read, which count as not passed */
+  /** Of a judge: verdicts without an answer that can be read, or of an output that is too long for a judge. They count as not passed */
   undecided: number;
   /** USD */
   cost: number;
@@ -2114,7 +2114,7 @@ export interface EvaluationEstimate {
     /** USD expected; null: no price is known */
     cost: number | null;
   })[];
-  /** USD expected, with 500 tokens for each answer */
+  /** USD expected, with 500 tokens for each answer, and 4,000 for one of the judge: its limit */
   cost: number | null;
   prices: string;
 }

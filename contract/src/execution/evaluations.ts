@@ -78,7 +78,9 @@ const Column = z
     n: z.int().describe("Runs so far with a deterministic verdict; of a judge, with its verdict"),
     undecided: z
       .int()
-      .describe("Of a judge: verdicts without an answer that can be read, which count as not passed"),
+      .describe(
+        "Of a judge: verdicts without an answer that can be read, or of an output that is too long for a judge. They count as not passed",
+      ),
     cost: z.number().describe("USD"),
   })
   .meta({ id: "EvaluationColumn" });
@@ -200,7 +202,10 @@ export const EvaluationEstimate = z
         cost: z.number().nullable().describe("USD expected; null: no price is known"),
       }),
     ),
-    cost: z.number().nullable().describe("USD expected, with 500 tokens for each answer"),
+    cost: z
+      .number()
+      .nullable()
+      .describe("USD expected, with 500 tokens for each answer, and 4,000 for one of the judge: its limit"),
     prices: z.string(),
   })
   .meta({ id: "EvaluationEstimate" });
@@ -230,7 +235,7 @@ export const create = endpoint({
   path: "/products/:productId/evaluations",
   summary: "Evaluate the current version of a product by its test set",
   description:
-    "For its author. Every case runs on every model as often as `repeats` says, on your provider keys, and beside it a baseline: the same model with the variables alone. The runs stop before they cost more than `maxCost`; the evaluation has then failed. They count neither as runs of the product nor in its analytics. With `judge`, a model judges each output by the rubrics of the test set.",
+    "For its author. Every case runs on every model as often as `repeats` says, on your provider keys, and beside it a baseline: the same model with the variables alone. No call starts that is expected to exceed `maxCost`, and the evaluation has then failed; open calls can end above it. They count neither as runs of the product nor in its analytics. With `judge`, a model judges each output by the rubrics of the test set.",
   access,
   params: ofProduct,
   request: json(EvaluateProduct, example),

@@ -63,7 +63,7 @@ export const set = endpoint({
   path: "/products/:productId/re-evaluation",
   summary: "Let the service repeat the evaluation of a product on your provider keys",
   description:
-    "The service repeats the newest completed evaluation of the version on sale, with its test set, models, keys and repeats. Reasons are a model that the price list calls deprecated, a changed price, and the schedule of the operator. It never costs more than `maxCost`, the month never more than `monthlyBudget`, and no key more than its own budget.",
+    "The service repeats the newest completed evaluation of the version on sale, with its test set, models, keys and repeats. Reasons are a model that the price list calls deprecated, a changed price, and the schedule of the operator. No call starts that is expected to exceed `maxCost` or the rest of `monthlyBudget`; calls that are open then can end above it. No key costs more than its own budget.",
   access: { who: "member", permission: "ai:execute" },
   params,
   request: json(SetReEvaluation, { maxCost: 0.5, monthlyBudget: 2 }),

@@ -16,7 +16,7 @@ import { placeFinder, toColumnRun } from "./column-run.ts";
 import { hashContent, toRunInput } from "./evaluation-plan.ts";
 import { type Grade, gradeInProcess } from "./grading-process.ts";
 import { listCallsOfJudge, storeJudgments } from "./judge-outputs.ts";
-import { toJudgeRun } from "./judge-run.ts";
+import { type JudgeCall, toJudgeRun } from "./judge-run.ts";
 import {
   type CompletedEvaluation,
   notifyOfCompletion,
@@ -95,7 +95,8 @@ export async function advanceEvaluations(ctx: Context): Promise<void> {
 export async function advanceEvaluation(ctx: Context, id: string): Promise<void> {
   const evaluation = await findEvaluation(ctx.db, id);
   if (!evaluation) return;
-  const column = (await listColumns(ctx.db, [id])).find(({ status }) => status === "running");
+  const columns = await listColumns(ctx.db, [id]);
+  const column = columns.find(({ status }) => status === "running");
   if (!column?.executionId) return;
   const run = await findColumnRun(ctx.db, column.executionId);
   if (run && !run.hasEnded) return;
@@ -105,7 +106,12 @@ export async function advanceEvaluation(ctx: Context, id: string): Promise<void>
   const items = ended.filter(({ error }) => !isStoppedByCost(run) || error?.code !== "VALIDATION_ERROR");
   if (column.kind === "judge") await storeJudgments(ctx, { column, testSet, items });
   else await storeResults(ctx, { evaluation, column, testSet, items });
-  await ctx.db.transaction().execute((tx) => endColumnAndGoOn(ctx, tx, { id, column, testSet, items, run }));
+  // Before the transaction: it reads all outputs of the column, and these never change.
+  const next = columns.find(({ status }) => status === "pending");
+  const judgeCalls = next?.kind === "judge" ? await listCallsOfJudge(ctx, { column: next, testSet }) : [];
+  await ctx.db
+    .transaction()
+    .execute((tx) => endColumnAndGoOn(ctx, tx, { id, column, testSet, judgeCalls, items, run }));
 }
 
 async function endColumnAndGoOn(
@@ -115,12 +121,15 @@ async function endColumnAndGoOn(
     id,
     column,
     testSet,
+    judgeCalls,
     items,
     run,
   }: {
     id: string;
     column: ColumnRow;
     testSet: StoredTestSet;
+    /** Of the next column. */
+    judgeCalls: JudgeCall[];
     items: EndedItem[];
     run: ColumnRun | undefined;
   },
@@ -128,7 +137,7 @@ async function endColumnAndGoOn(
   const evaluation = await lockEvaluation(tx, id);
   const columns = await listColumns(tx, [id]);
   if (!evaluation || columns[column.n]?.status !== "running") return;
-  const reason = endReasonOf(run, items, column.n === columns.length - 1);
+  const reason = endReasonOf(run, items, column, columns.length);
   await endColumn(tx, column, {
     status: reason?.status ?? "completed",
     costUsd: Number(run?.costUsd ?? 0),
@@ -143,7 +152,7 @@ async function endColumnAndGoOn(
       evaluation,
       failedBy("CONTENT_CHANGED", "The content of the draft changed. Evaluate it again."),
     );
-  await startNextColumn(ctx, tx, evaluation, await listColumns(tx, [id]), { product, testSet });
+  await startNextColumn(ctx, tx, evaluation, await listColumns(tx, [id]), { product, testSet, judgeCalls });
 }
 
 /** Items continue after an error, so that only the limit fails a run with this code. */
@@ -151,7 +160,12 @@ const isStoppedByCost = (run: ColumnRun | undefined): boolean =>
   run?.status === "failed" && run.errorCode === "VALIDATION_ERROR";
 
 /** null: the next column follows. */
-function endReasonOf(run: ColumnRun | undefined, items: EndedItem[], isLast: boolean): EndReason | null {
+function endReasonOf(
+  run: ColumnRun | undefined,
+  items: EndedItem[],
+  { kind, n }: ColumnRow,
+  columns: number,
+): EndReason | null {
   if (!run || run.isDeleted)
     return failedBy("EXECUTION_NOT_FOUND", "The execution of a column was deleted before it was graded.");
   if (run.status === "canceled") return CANCELED;
@@ -161,7 +175,11 @@ function endReasonOf(run: ColumnRun | undefined, items: EndedItem[], isLast: boo
     return failedBy("MAX_COST_REACHED", "The next call was expected to exceed maxCost. Send a higher one.");
   if (run.status === "failed")
     return failedBy(run.errorCode ?? "INTERNAL_ERROR", "The run of a column failed.");
-  return isLast ? COMPLETED : null;
+  // "0 of n" would replace a card with verdicts, although no judge read anything.
+  const [first] = items;
+  if (kind === "judge" && first?.error && items.every(({ error }) => error))
+    return failedBy(first.error.code, `Every call of the judge failed. ${first.error.message}`);
+  return n === columns - 1 ? COMPLETED : null;
 }
 
 async function end(ctx: Context, tx: Tx, evaluation: EvaluationRow, reason: EndReason): Promise<void> {
@@ -209,6 +227,8 @@ const publishCompletion = (ctx: Context, tx: Tx, evaluation: CompletedEvaluation
 interface Tested {
   product: Pick<Product, "type" | "content" | "variables">;
   testSet: StoredTestSet;
+  /** Of the next column, if it is a judge's. */
+  judgeCalls?: JudgeCall[];
 }
 
 /** In the transaction that stores the end of the column before. */
@@ -225,7 +245,7 @@ export async function startNextColumn(
   );
   const spentUsd = columns.reduce((sum, { costUsd }) => sum + Number(costUsd), 0);
   const executionId = await engine.startIn(ctx, tx, evaluation.userId, {
-    ...(await toRun(ctx, tx, evaluation, next, tested)),
+    ...toRun(evaluation, next, tested),
     productId: evaluation.productId,
     version: toDraftVersion(evaluation.version),
     apiKeys: next.apiKeys,
@@ -239,17 +259,11 @@ export async function startNextColumn(
   await startColumn(tx, evaluation.id, next.n, executionId);
 }
 
-async function toRun(
-  ctx: Context,
-  tx: Tx,
-  evaluation: EvaluationRow,
-  column: ColumnRow,
-  { product, testSet }: Tested,
-) {
+function toRun(evaluation: EvaluationRow, column: ColumnRow, { product, testSet, judgeCalls }: Tested) {
   if (column.kind === "judge")
     return toJudgeRun(
       required(evaluation.judge, "the judge of an evaluation"),
-      await listCallsOfJudge(ctx, tx, { column, testSet }),
+      required(judgeCalls, "the calls of a judge"),
     );
   const cases = testSet.cases.map(({ input }) => ({ input: toRunInput(product, input) }));
   return toColumnRun(column, { ...evaluation, cases });

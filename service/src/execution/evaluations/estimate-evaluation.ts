@@ -14,7 +14,7 @@ import {
   planEvaluation,
   toRunInput,
 } from "./evaluation-plan.ts";
-import { listJudgeCalls, toJudgeMessages } from "./judge-run.ts";
+import { isAsked, JUDGE_OPTIONS, listJudgeCalls, toJudgeMessages } from "./judge-run.ts";
 
 /** Calls no provider and writes nothing. */
 export async function estimateEvaluation(
@@ -57,12 +57,11 @@ const EXPECTED_OUTPUT = "word ".repeat(400);
 /** USD of judging one repeat of all cases. */
 function estimateJudge(ctx: Context, { testSet }: EvaluationPlan, { provider, model }: SpecColumn): number {
   const outputs = testSet.cases.map((_, caseN) => ({ caseN, repeatN: 0, output: EXPECTED_OUTPUT }));
-  const calls = listJudgeCalls(testSet.cases as TestCase[], outputs);
-  return calls.reduce(
-    (sum, { message }) =>
-      sum + (estimateCall(ctx, { provider, model }, toJudgeMessages(JUDGE_INSTRUCTIONS, message)) ?? 0),
-    0,
-  );
+  const calls = listJudgeCalls(testSet.cases as TestCase[], outputs).filter(isAsked);
+  return calls.reduce((sum, { message }) => {
+    const messages = toJudgeMessages(JUDGE_INSTRUCTIONS, message);
+    return sum + (estimateCall(ctx, { provider, model }, messages, JUDGE_OPTIONS) ?? 0);
+  }, 0);
 }
 
 /** USD of one repeat of all cases; null: not known. */
@@ -103,8 +102,9 @@ function estimateCall(
   ctx: Context,
   { provider, model }: Pick<SpecColumn, "provider" | "model">,
   messages: Message[],
+  options: { maxTokens?: number } = {},
 ): number | null {
-  const call = { provider: provider as ProviderId, model: model ?? "", messages, options: {}, at: ctx.now() };
+  const call = { provider: provider as ProviderId, model: model ?? "", messages, options, at: ctx.now() };
   const { estimatedCost, costKnown } = priceUsage({ ...call, usage: estimateUsage(call) });
   return costKnown ? estimatedCost : null;
 }

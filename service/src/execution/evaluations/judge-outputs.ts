@@ -9,9 +9,8 @@ import {
 import type { StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
 import type { Context } from "../../core/context.ts";
 import { SANDBOX_LABEL } from "../../integrations/ai-providers/sandbox.ts";
-import type { Queries } from "../../platform/db/database.ts";
 import type { EndedItem } from "../workflow-runs/ended-items.ts";
-import { type JudgeCall, listJudgeCalls } from "./judge-run.ts";
+import { isAsked, type JudgeCall, type JudgedOutput, listJudgeCalls } from "./judge-run.ts";
 import { type ColumnRow, insertJudgments, type JudgmentRow, listResults, type ResultRow } from "./queries.ts";
 import { type JudgedCall, openResultTexts, sealJudgmentTexts } from "./results.ts";
 
@@ -23,18 +22,21 @@ interface JudgedColumn {
 const STORED_AT_ONCE = 50;
 
 /** The calls of a judge. Rows of results never change, so each process lists the same. */
-export const listCallsOfJudge = async (
-  ctx: Context,
-  db: Queries,
-  judged: JudgedColumn,
-): Promise<JudgeCall[]> => (await readColumn(ctx, db, judged)).calls;
+export const listCallsOfJudge = async (ctx: Context, judged: JudgedColumn): Promise<JudgeCall[]> =>
+  (await readColumn(ctx, judged)).calls;
 
-async function readColumn(ctx: Context, db: Queries, { column, testSet }: JudgedColumn) {
-  const results = await listResults(db, column.evaluationId, column.judgesN ?? undefined);
-  const outputs = results
-    .filter(({ status }) => status === "completed")
-    .map((row) => ({ caseN: row.caseN, repeatN: row.repeatN, output: openResultTexts(ctx, row).output }));
-  return { results, calls: listJudgeCalls(testSet.cases as TestCase[], outputs) };
+async function readColumn(ctx: Context, { column, testSet }: JudgedColumn) {
+  const results = await listResults(ctx.db, column.evaluationId, column.judgesN ?? undefined);
+  return { results, calls: listJudgeCalls(testSet.cases as TestCase[], listOutputs(ctx, results)) };
+}
+
+/** One by one: together they may have hundreds of megabytes. */
+function* listOutputs(ctx: Context, results: readonly ResultRow[]): Generator<JudgedOutput> {
+  for (const row of results)
+    if (row.status === "completed") {
+      const { caseN, repeatN } = row;
+      yield { caseN, repeatN, output: openResultTexts(ctx, row).output };
+    }
 }
 
 /** Stores the judge's verdict of each run whose calls have all ended. The first verdict of a run stays. */
@@ -42,7 +44,7 @@ export async function storeJudgments(
   ctx: Context,
   { items, ...judged }: JudgedColumn & { items: EndedItem[] },
 ): Promise<void> {
-  const { results, calls } = await readColumn(ctx, ctx.db, judged);
+  const { results, calls } = await readColumn(ctx, judged);
   const callsOf = Map.groupBy(calls, placeOf);
   const ended = new Map(items.map((item) => [`${item.stepId} ${item.item}`, item]));
   const rows = results.flatMap((row) => {
@@ -66,22 +68,24 @@ interface EndedCall {
 /** null: a call has not ended, because the run was canceled or reached the limit. */
 function toReplies(calls: readonly JudgeCall[], ended: ReadonlyMap<string, EndedItem>): EndedCall[] | null {
   const replies: EndedCall[] = [];
-  for (const { step } of calls) {
-    const item = step && ended.get(`${step.id} ${step.item}`);
-    if (step && !item) return null;
-    const reply = item ? toReply(item) : TOO_LONG;
-    replies.push({
-      reply,
-      call: {
-        ...{ step, costUsd: item?.costUsd ?? null, latencyMs: item?.latencyMs ?? null },
-        answer: reply.answer,
-      },
-    });
+  for (const call of calls) {
+    if (!isAsked(call)) {
+      const { step, reason } = call;
+      replies.push({
+        reply: { answer: null, reason },
+        call: { step, costUsd: null, latencyMs: null, answer: null },
+      });
+      continue;
+    }
+    const { step } = call;
+    const item = ended.get(`${step.id} ${step.item}`);
+    if (!item) return null;
+    const reply = toReply(item);
+    const { costUsd, latencyMs } = item;
+    replies.push({ reply, call: { step, costUsd, latencyMs, answer: reply.answer } });
   }
   return replies;
 }
-
-const TOO_LONG: JudgeReply = { answer: null, reason: "The output is too long for a judge." };
 
 function toReply({ output, error }: EndedItem): JudgeReply {
   if (error) return { answer: null, reason: `The judge gave no answer: ${error.code}.` };

@@ -1,8 +1,9 @@
 import type { TestCase } from "@stoa/evaluation";
 import {
+  escapeWithin,
+  joinJudgeMessage,
   listJudgedAssertions,
   MAX_JUDGE_MESSAGE_CHARACTERS,
-  toJudgeMessage,
   toRubric,
 } from "@stoa/evaluation/judge-prompt";
 import { MAX_ITEMS } from "../../formats/workflow-definition/workflow-schema.ts";
@@ -20,12 +21,19 @@ export interface CallStep {
   item: number;
 }
 
-/** One assertion about one output. */
-export interface JudgeCall extends Place {
-  /** null: the message is too long for a judge. */
-  step: CallStep | null;
+interface AskedCall extends Place {
+  step: CallStep;
   message: string;
 }
+
+interface RefusedCall extends Place {
+  step: null;
+  /** Why the judge is not asked. */
+  reason: string;
+}
+
+/** One assertion about one output. */
+export type JudgeCall = AskedCall | RefusedCall;
 
 /**
  * Characters of the items of one map as JSON: an expression returns at most two million. With MAX_JUDGE_CALLS_OF_COLUMN calls there are
@@ -33,16 +41,33 @@ export interface JudgeCall extends Place {
  */
 const MAX_ITEMS_CHARACTERS = 1_900_000;
 
-/** The calls about these outputs in a fixed order, each with its place in the maps of the judge's run. */
-export function listJudgeCalls(cases: readonly TestCase[], outputs: readonly JudgedOutput[]): JudgeCall[] {
+/** Of all messages about one column: they are in memory at once. */
+const MAX_JUDGE_COLUMN_CHARACTERS = 4_000_000;
+
+const TOO_LONG = "The output is too long for a judge.";
+const COLUMN_TOO_LONG = `The outputs of this model are together too long for a judge, which reads at most ${MAX_JUDGE_COLUMN_CHARACTERS.toLocaleString("en-US")} characters of them with the rubrics. This one was not sent.`;
+
+/**
+ * The calls about these outputs in a fixed order, each with its place in the maps of the judge's run. After the first message that exceeds
+ * the limit of the column, no output is escaped or sent.
+ */
+export function listJudgeCalls(cases: readonly TestCase[], outputs: Iterable<JudgedOutput>): JudgeCall[] {
   const calls: JudgeCall[] = [];
-  let [map, items, characters] = [0, 0, 0];
-  for (const { output, ...place } of outputs)
-    for (const message of listMessages(cases[place.caseN], output)) {
-      if (message.length > MAX_JUDGE_MESSAGE_CHARACTERS) {
-        calls.push({ ...place, step: null, message });
+  const rubrics = new Map<number, Rubric[]>();
+  let [map, items, characters, sum] = [0, 0, 0, 0];
+  let isFull = false;
+  for (const { output, ...place } of outputs) {
+    const ofCase = rubrics.get(place.caseN) ?? listRubrics(cases[place.caseN]);
+    rubrics.set(place.caseN, ofCase);
+    const escaped = isFull ? null : escapeOutput(ofCase, output);
+    for (const rubric of ofCase) {
+      const message = toMessage(rubric, escaped);
+      isFull ||= sum + (message?.length ?? 0) > MAX_JUDGE_COLUMN_CHARACTERS;
+      if (isFull || message === null) {
+        calls.push({ ...place, step: null, reason: isFull ? COLUMN_TOO_LONG : TOO_LONG });
         continue;
       }
+      sum += message.length;
       const { length } = JSON.stringify(message);
       if (items === MAX_ITEMS || characters + length > MAX_ITEMS_CHARACTERS)
         [map, items, characters] = [map + 1, 0, 0];
@@ -50,15 +75,31 @@ export function listJudgeCalls(cases: readonly TestCase[], outputs: readonly Jud
       items++;
       characters += length + 1;
     }
+  }
   return calls;
 }
 
-function listMessages(testCase: TestCase | undefined, output: unknown): string[] {
-  if (!testCase) return [];
+/** Escaped; null: it is too long for a message. */
+type Rubric = string | null;
+
+const listRubrics = (testCase: TestCase | undefined): Rubric[] =>
+  testCase
+    ? listJudgedAssertions(testCase).map((assertion) =>
+        escapeWithin(toRubric(assertion, testCase.input), MAX_JUDGE_MESSAGE_CHARACTERS),
+      )
+    : [];
+
+/** Once for all rubrics; null: it is too long for a message, or no rubric is about it. */
+function escapeOutput(rubrics: readonly Rubric[], output: unknown): string | null {
+  if (rubrics.length === 0) return null;
   const text = typeof output === "string" ? output : (JSON.stringify(output) ?? "");
-  return listJudgedAssertions(testCase).map((assertion) =>
-    toJudgeMessage({ rubric: toRubric(assertion, testCase.input), output: text }),
-  );
+  return escapeWithin(text, MAX_JUDGE_MESSAGE_CHARACTERS);
+}
+
+function toMessage(rubric: Rubric, output: string | null): string | null {
+  if (rubric === null || output === null) return null;
+  const message = joinJudgeMessage({ rubric, output });
+  return message.length > MAX_JUDGE_MESSAGE_CHARACTERS ? null : message;
 }
 
 /** Of one length: no name is the beginning of another, because an expression gets each input whose name it contains. */
@@ -69,7 +110,7 @@ export function toJudgeRun(
   { provider, model, instructions }: Pick<StoredJudge, "provider" | "model" | "instructions">,
   calls: readonly JudgeCall[],
 ) {
-  const maps = [...Map.groupBy(calls.filter(hasStep), ({ step }) => step.id)];
+  const maps = [...Map.groupBy(calls.filter(isAsked), ({ step }) => step.id)];
   const input = Object.fromEntries(
     maps.length > 0
       ? maps.map(([id, items]) => [id, items.map(({ message }) => message)])
@@ -84,6 +125,7 @@ export function toJudgeRun(
         ...{ type: "prompt", provider, model },
         messages: toJudgeMessages(instructions, "{{message}}"),
         vars: { message: "item" },
+        options: JUDGE_OPTIONS,
         onError: "continue",
       },
     })),
@@ -92,7 +134,13 @@ export function toJudgeRun(
   return { definition: JSON.stringify(definition), input };
 }
 
-const hasStep = (call: JudgeCall): call is JudgeCall & { step: CallStep } => call.step !== null;
+export const isAsked = (call: JudgeCall): call is AskedCall => call.step !== null;
+
+/**
+ * The answer has less than 500 tokens, and providers count the reasoning of a model as part of it: a lower limit would cut models that reason
+ * at length, and leave their verdicts undecided. Providers refuse more than the maximum of a model, which is seldom below 4,096.
+ */
+export const JUDGE_OPTIONS = { maxTokens: 4_000 };
 
 export const toJudgeMessages = (instructions: string, message: string) => [
   { role: "system" as const, content: instructions },

@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { EvaluationProof, EvaluationStatement } from "@stoa/contract";
-import { JUDGE_INSTRUCTIONS, readJudgeMessage, toRubricsText, verifyEvaluation } from "@stoa/evaluation";
+import {
+  JUDGE_INSTRUCTIONS,
+  readJudgeMessage,
+  type TestCase,
+  toRubricsText,
+  verifyEvaluation,
+} from "@stoa/evaluation";
 import { CompactSign, compactVerify, createLocalJWKSet, exportJWK, generateKeyPair } from "jose";
 import {
   postEvaluation,
@@ -18,6 +24,7 @@ import { becomes } from "../../../test/until.ts";
 import { startWorker } from "../../../test/workflows.ts";
 import { digestOf } from "../../core/digest.ts";
 import { advanceEvaluations } from "./advance.ts";
+import { type JudgeCall, listJudgeCalls } from "./judge-run.ts";
 
 let provider: ProviderServer;
 let market: Market;
@@ -232,6 +239,13 @@ test("a real judge: gets instructions, rubric and hostile output apart; what it 
   assert.match(done.results[6].judgment.verdicts[0].reason, /no answer: PROVIDER_ERROR/);
   const asked = provider.requests.slice(before).map(messagesOf);
   assert.ok(asked.every(([system]) => system === JUDGE_INSTRUCTIONS));
+  const bodies = provider.requests
+    .slice(before)
+    .map(({ body }) => body as { max_completion_tokens?: number });
+  assert.ok(
+    bodies.every((body) => body.max_completion_tokens === 4_000),
+    JSON.stringify(bodies[0]),
+  );
   const hostile = asked.find(([, user]) => user?.includes("Rubric 0"));
   assert.deepEqual(readJudgeMessage(hostile?.[1] ?? ""), {
     rubric: "Rubric 0",
@@ -262,6 +276,68 @@ test("runs without an output are not judged and did not pass; an output that is 
   assert.deepEqual(countsOf(done)[1], ["judge", 0, "sandbox", 0, 2, 2]);
   assert.match(done.results[0].judgment.verdicts[0].reason, /too long/);
   assert.deepEqual(await verifyProof(done.id), []);
+});
+
+test("messages that are together too long for a judge: those before the limit are sent, the rest is undecided, without escaping hostile outputs", () => {
+  const rubrics = Array.from({ length: 4 }, (_, n) => ({ type: "llm-rubric", value: `Rubric ${n}` }));
+  const testCase = { title: "Long", isHidden: false, input: {}, assert: rubrics } as TestCase;
+  const listOf = (outputs: string[]) =>
+    listJudgeCalls(
+      [testCase],
+      outputs.map((output, repeatN) => ({ caseN: 0, repeatN, output })),
+    );
+  const reasonsOf = (calls: JudgeCall[]) => calls.flatMap((call) => (call.step ? [] : [call.reason]));
+  const hostile = listOf(Array(10).fill("<".repeat(999_000)));
+  assert.equal(hostile.length, 40);
+  assert.ok(reasonsOf(hostile).every((reason) => reason === "The output is too long for a judge."));
+  assert.equal(reasonsOf(hostile).length, 40);
+  const escaped = "<".repeat(16_000);
+  const calls = listOf([..."a".repeat(3), escaped, ...Array(12).fill("b".repeat(99_000)), "last"]);
+  const sent = calls.flatMap((call) => (call.step ? [call.message] : []));
+  assert.equal(readJudgeMessage(sent[12] ?? "")?.output, escaped);
+  assert.deepEqual(
+    calls.map(({ step }) => step !== null),
+    calls.map((_, at) => at < sent.length),
+    "in order",
+  );
+  const length = sent.reduce((sum, message) => sum + message.length, 0);
+  assert.ok(length <= 4_000_000 && length > 3_900_000, `${length}`);
+  assert.match(reasonsOf(calls).at(-1) ?? "", /together too long for a judge.*4,000,000 characters/);
+});
+
+test("a column at the limit of its messages: runs as a whole, and the proof holds", async () => {
+  const assertions = Array.from({ length: 4 }, (_, n) => ({ type: "llm-rubric", value: `Has "<" ${n}` }));
+  const topic = "<".repeat(16_000);
+  const productId = await createTested(
+    ["One", "Other"].map((title) => ({ title, input: { topic }, assert: assertions })),
+  );
+  const done = await evaluate(productId, { ...judged, repeats: 6 });
+  assert.equal(done.status, "completed", JSON.stringify(done.error));
+  assert.deepEqual(countsOf(done)[1], ["judge", 0, "sandbox", 10, 12, 2]);
+  const last = done.results.find(
+    (one: { column: number; case: number; repeat: number }) =>
+      one.column === 0 && one.case === 1 && one.repeat === 5,
+  );
+  assert.match(last.judgment.verdicts[0].reason, /together too long for a judge/);
+  assert.deepEqual(await verifyProof(done.id), []);
+});
+
+test("every call of the judge fails: the evaluation has failed with the provider's error, and the card stays", async () => {
+  const productId = await createTested();
+  await evaluate(productId);
+  const cardOf = async () => (await stranger.get(`/v1/products/${productId}/score-card`)).body.data.scoreCard;
+  const card = await cardOf();
+  const apiKeyId = await createProviderKey(author);
+  provider.always({ status: 400, body: { error: { message: "This model is broken." } } });
+  const done = await evaluate(productId, {
+    ...sandboxRequest,
+    judge: { apiKeyId, model: "gpt-5-mini" },
+  });
+  provider.always(null);
+  assert.equal(done.status, "failed");
+  assert.match(done.error.message, /^Every call of the judge failed\. /);
+  assert.deepEqual([done.error.code, done.columns.length], ["PROVIDER_ERROR", 4]);
+  assert.deepEqual(await cardOf(), { ...card, evaluations: 2 });
 });
 
 test("cancel and maxCost in the judge's column: the results stay, nothing more is called", async () => {

@@ -156,7 +156,11 @@ function NewEvaluation({ testSet, onStart }: NewEvaluationProps) {
             />
           )}
         </Field>
-        <Field label="At most, in USD" hint="It stops before it costs more." error={errors["maxCost"]}>
+        <Field
+          label="At most, in USD"
+          hint="No call starts that is expected to exceed it."
+          error={errors["maxCost"]}
+        >
           {(control) => (
             <input
               {...control}
