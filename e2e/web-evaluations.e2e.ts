@@ -139,3 +139,43 @@ test("a version that is measured worse before its release: the seller must tell 
   assert.deepEqual([data[0].version, data[0].acknowledgesRegression], ["1.3.0", true]);
   assert.ok(editor.complaints.splice(0).every((complaint) => complaint.includes("status of 422")));
 });
+
+test("a seller lets a model judge the rubrics; the studio and visitors see its verdicts apart", async () => {
+  const { session, context } = await openMember(market, browser);
+  const productId = await createProduct(session, { title: "Judged haiku" });
+  const rubric = { type: "llm-rubric", value: 'Names "rain"' };
+  await storeTestSet(session, productId, [
+    { title: "Rain", input: { topic: "rain" }, assert: [{ type: "contains", value: "never" }, rubric] },
+    { title: "Snow", input: { topic: "snow" }, assert: [rubric] },
+  ]);
+  const editor = await openAt(context, market, `/studio/products/${productId}?tab=tests`);
+  const { page } = editor;
+  await page.getByLabel("Model", { exact: true }).selectOption({ label: "Another model…" });
+  await page.getByLabel("Name of the model").fill("sandbox-echo");
+  await sees(page, "Without a judge, rubrics have no verdict.");
+  await page.getByLabel(/^A model judges the rubrics/).check();
+  await sees(page, /^24 runs, about/);
+  await click(page, "Evaluate");
+  await page.getByText("Running", { exact: true }).waitFor();
+  const [{ id }] = (await session.get(`/v1/products/${productId}/evaluations`)).body.data;
+  await untilEvaluated(market, session, id);
+  await page.getByText("Complete", { exact: true }).waitFor();
+  await page.getByRole("button", { name: /^Rain, sandbox-echo \(practice\): 0 of 3, judged 3 of 3/ }).click();
+  await sees(page, "Judged: passed");
+  await page
+    .getByRole("button", { name: /^Snow, sandbox-echo \(practice\): not counted, judged 0 of 3/ })
+    .waitFor();
+  await mustBeSound(editor, "judged tests of a product");
+
+  for (const look of looks) {
+    const visitor = await openContext(browser, look);
+    const listing = await openAt(visitor, market, `/p/${productId}`);
+    const card = listing.page.getByRole("region", { name: "Score card" });
+    await card.getByRole("img", { name: /^Pass rate 0/ }).waitFor();
+    const judged = listing.page.getByRole("region", { name: "Judged by sandbox" });
+    await judged.getByRole("img", { name: /^Judged pass rate 50/ }).waitFor();
+    await sees(listing.page, /^A practice provider, not a model, judged/);
+    await mustBeSound(listing, "product with a judged score card");
+    await visitor.close();
+  }
+});

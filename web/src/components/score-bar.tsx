@@ -5,12 +5,12 @@ type Rate = CardScore["rate"];
 
 const percent = (share: number): string => `${share * 100}%`;
 
-export const rateSentence = (rate: Rate): string =>
-  `Pass rate ${formatPercent(rate.value)}, 95 % interval ${formatPercent(rate.low)} to ${formatPercent(rate.high)}`;
+export const rateSentence = (rate: Rate, name = "Pass rate"): string =>
+  `${name} ${formatPercent(rate.value)}, 95 % interval ${formatPercent(rate.low)} to ${formatPercent(rate.high)}`;
 
 /** Track from 0 to 100 %, the interval, the rate, and a ring for the model without the product. */
-export function ScoreBar({ rate, bare }: { rate: Rate; bare: Rate | null }) {
-  const sentence = rateSentence(rate);
+export function ScoreBar({ rate, bare, name }: { rate: Rate; bare: Rate | null; name?: string }) {
+  const sentence = rateSentence(rate, name);
   const [from, to] = bare ? [bare.value, rate.value].toSorted((a, b) => a - b) : [];
   return (
     <span

@@ -25,6 +25,7 @@ import { startWorker } from "../../../test/workflows.ts";
 import { digestOf } from "../../core/digest.ts";
 import { advanceEvaluations } from "./advance.ts";
 import { type JudgeCall, listJudgeCalls } from "./judge-run.ts";
+import { repeatEvaluations } from "./re-evaluations.ts";
 
 let provider: ProviderServer;
 let market: Market;
@@ -430,4 +431,17 @@ test("a proof of an evaluation with hidden cases and a judge: valid, without any
   assert.deepEqual(await verifyProof(done.id), []);
   const content = Buffer.from(proof.statement.split(".")[1]!, "base64url").toString();
   assert.doesNotMatch(content + JSON.stringify(proof.cases), /Snow|snow/);
+});
+
+test("a repeated evaluation: the same judge with the same rubrics", async () => {
+  const productId = await createTested();
+  const first = await evaluate(productId);
+  await author.put(`/v1/products/${productId}/re-evaluation`, { maxCost: 1, monthlyBudget: 5 });
+  market.clock.forward(31 * 86_400_000);
+  await repeatEvaluations(market.service.ctx);
+  const [{ id, startedBy }] = (await author.get(`/v1/products/${productId}/evaluations`)).body.data;
+  assert.equal(startedBy, "schedule");
+  const repeated = await untilEvaluated(market, author, id);
+  assert.deepEqual([repeated.status, repeated.judge], ["completed", first.judge]);
+  assert.deepEqual(countsOf(repeated), countsOf(first));
 });

@@ -46,6 +46,7 @@ export function ScoreCardSection({ card }: { card: ScoreCard }) {
         </tbody>
       </table>
       <Legend card={card} />
+      {card.judge && <JudgedScores card={card} judge={card.judge} />}
       <Notes card={card} />
     </section>
   );
@@ -97,6 +98,62 @@ function ModelRow({ model }: { model: Model }) {
   );
 }
 
+/** Apart from the table above: a model's opinions, not rules. */
+const JudgedScores = ({ card, judge }: { card: ScoreCard; judge: NonNullable<ScoreCard["judge"]> }) => (
+  <section className="judged-scores" aria-labelledby="judged-scores">
+    <h3 className="h3" id="judged-scores">
+      Judged by <span dir="auto">{judge.model}</span>
+    </h3>
+    <p className="sm soft">
+      {judge.isSandbox
+        ? "A practice provider, not a model, judged"
+        : `This model of ${providerName(judge.provider)} judged`}{" "}
+      the outputs by the seller’s rubrics in {formatCount(card.judgedCases)}{" "}
+      {card.judgedCases === 1 ? "case" : "cases"}. These figures are no part of the pass rate above. Rubrics:
+      SHA-256 <code>{judge.rubricsSha256.slice(0, 16)}…</code>
+    </p>
+    <table className="score-card">
+      <thead>
+        <tr>
+          <th>Model</th>
+          <th>Judged as passed, 95 % interval</th>
+          <th className="r">Rate</th>
+          <th className="r">Adds</th>
+        </tr>
+      </thead>
+      <tbody>
+        {card.models.map((model) => (
+          <JudgedRow key={`${model.provider} ${model.model}`} model={model} />
+        ))}
+      </tbody>
+    </table>
+  </section>
+);
+
+function JudgedRow({ model: { model, judged } }: { model: Model }) {
+  if (!judged) return null;
+  const { rate, n, undecided, baseline } = judged;
+  const bare = baseline?.rate ?? null;
+  return (
+    <tr>
+      <td>
+        <b dir="auto">{model ?? "The models of its steps"}</b>
+        {undecided > 0 && (
+          <>
+            <br />
+            <span className="xs soft">{formatCount(undecided)} undecided, counted as not passed</span>
+          </>
+        )}
+      </td>
+      <td>{rate && <ScoreBar rate={rate} bare={bare} name="Judged pass rate" />}</td>
+      <td className="r">{rate ? <RateText rate={rate} n={n} /> : "no verdict"}</td>
+      <td className="r" data-label="Adds">
+        {rate && bare ? <Gain rate={rate} bare={bare} /> : <span className="soft">–</span>}
+      </td>
+    </tr>
+  );
+}
+
 const whole = (share: number): string => formatCount(Math.round(share * 100));
 
 const RateText = ({ rate, n }: { rate: Rate; n: number }) => (
@@ -142,6 +199,12 @@ const Notes = ({ card }: { card: ScoreCard }) => (
       <li>
         {card.hiddenCases === 1 ? "One case is hidden" : `${formatCount(card.hiddenCases)} cases are hidden`},
         so that prompts are not fitted to the tests.
+      </li>
+    )}
+    {card.judgedCases > 0 && !card.judge && (
+      <li>
+        {card.judgedCases === 1 ? "One case has" : `${formatCount(card.judgedCases)} cases have`} rubrics,
+        which only a model could judge. None did.
       </li>
     )}
     <li>

@@ -20,17 +20,18 @@ export function EvaluationResults({ evaluationId }: { evaluationId: string }) {
   const [open, setOpen] = useState<{ testCase: number; column: number } | null>(null);
   if (error) return <ErrorStrip error={error} />;
   if (!data) return <SkeletonRows count={3} />;
+  const columns = data.columns.flatMap((column, at) => (column.kind === "judge" ? [] : [{ column, at }]));
   const resultsOf = (testCase: number, column: number) =>
     data.results.filter((result) => result.case === testCase && result.column === column);
   return (
-    <div className="editor-scroll">
+    <div className="editor-scroll stack">
+      <JudgeNote evaluation={data} />
       <table className="verdicts">
         <caption className="hidden">Passed runs of each test on each model</caption>
         <thead>
           <tr>
             <th>Test</th>
-            {data.columns.map((column, at) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: results name columns by their index
+            {columns.map(({ column, at }) => (
               <th key={at}>{columnLabel(column)}</th>
             ))}
           </tr>
@@ -41,8 +42,7 @@ export function EvaluationResults({ evaluationId }: { evaluationId: string }) {
             <Fragment key={at}>
               <tr>
                 <td dir="auto">{testCase.title}</td>
-                {data.columns.map((column, columnAt) => (
-                  // biome-ignore lint/suspicious/noArrayIndexKey: results name columns by their index
+                {columns.map(({ column, at: columnAt }) => (
                   <td key={columnAt}>
                     <Cell
                       results={resultsOf(at, columnAt)}
@@ -55,7 +55,7 @@ export function EvaluationResults({ evaluationId }: { evaluationId: string }) {
               </tr>
               {open?.testCase === at && (
                 <tr>
-                  <td colSpan={data.columns.length + 1}>
+                  <td colSpan={columns.length + 1}>
                     {resultsOf(at, open.column).map((result) => (
                       <RunVerdict key={result.repeat} result={result} />
                     ))}
@@ -85,8 +85,11 @@ interface CellProps {
 
 function Cell({ results, label, isOpen, onToggle }: CellProps) {
   if (results.length === 0) return <span className="soft">–</span>;
-  const passed = results.filter(({ isPassed }) => isPassed === true).length;
-  const tone = passed === results.length ? "good" : passed === 0 ? "bad" : "";
+  const counted = results.filter(({ isPassed }) => isPassed !== null);
+  const passed = counted.filter(({ isPassed }) => isPassed === true).length;
+  const judged = results.flatMap(({ judgment }) => judgment ?? []);
+  const judgedPassed = judged.filter(({ outcome }) => outcome === "passed").length;
+  const tone = counted.length === 0 ? "" : passed === counted.length ? "good" : passed === 0 ? "bad" : "";
   return (
     <button
       type="button"
@@ -95,7 +98,8 @@ function Cell({ results, label, isOpen, onToggle }: CellProps) {
       onClick={() => onToggle(!isOpen)}
     >
       <span className="hidden">{label}: </span>
-      {formatCount(passed)} of {formatCount(results.length)}
+      {counted.length === 0 ? "not counted" : `${formatCount(passed)} of ${formatCount(counted.length)}`}
+      {judged.length > 0 && `, judged ${formatCount(judgedPassed)} of ${formatCount(judged.length)}`}
     </button>
   );
 }
@@ -120,6 +124,7 @@ const RunVerdict = ({ result }: { result: Result }) => (
           ))}
       </ul>
     )}
+    {result.judgment && <JudgmentWords judgment={result.judgment} />}
     {result.output !== null && (
       <pre className="codeblock wrap" dir="auto">
         {result.output}
@@ -127,6 +132,46 @@ const RunVerdict = ({ result }: { result: Result }) => (
     )}
   </div>
 );
+
+type Judgment = NonNullable<Result["judgment"]>;
+
+/** The judge's verdict is never part of the run's. */
+const JudgmentWords = ({ judgment: { outcome, verdicts } }: { judgment: Judgment }) => (
+  <>
+    <p className="sm">Judged: {outcome}</p>
+    {verdicts.length > 0 && (
+      <ul className="sm soft">
+        {verdicts
+          .flatMap((verdict) => verdict.assertions ?? [verdict])
+          .map((verdict, at) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: verdicts have no ids and do not move
+            <li key={at}>
+              <code>{verdict.type}</code> {verdict.outcome.replace("_", " ")}:{" "}
+              <span dir="auto">{verdict.reason}</span>
+            </li>
+          ))}
+      </ul>
+    )}
+  </>
+);
+
+function JudgeNote({ evaluation: { judge, judgedCases } }: { evaluation: EvaluationDetail }) {
+  if (judgedCases === 0) return null;
+  if (!judge)
+    return (
+      <p className="sm soft">
+        Without a judge, the rubrics of {judgedCases === 1 ? "one test" : `${formatCount(judgedCases)} tests`}{" "}
+        have no verdict.
+      </p>
+    );
+  return (
+    <p className="sm soft">
+      “Judged” is what <b dir="auto">{judge.model}</b>
+      {judge.isSandbox && " (practice, not a model)"} says about the rubrics. It is no part of the other
+      numbers.
+    </p>
+  );
+}
 
 function verdictOf({ status, errorCode, isPassed }: Result): string {
   if (status === "failed") return `gave no output (${errorCode ?? "failed"})`;

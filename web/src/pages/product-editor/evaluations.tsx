@@ -18,6 +18,7 @@ import { useAction } from "../../lib/use-action.ts";
 import { evaluationsQuery } from "../../queries/evaluations.ts";
 import { useEditor } from "./editor-context.tsx";
 import { EvaluationResults } from "./evaluation-results.tsx";
+import { hasRubrics, JudgeFields, useJudgeKeys } from "./judge-fields.tsx";
 import { RepeatEvaluations } from "./repeat-evaluations.tsx";
 
 const POLL_MS = 2_000;
@@ -69,15 +70,21 @@ function NewEvaluation({ testSet, onStart }: NewEvaluationProps) {
     version: product.version,
   });
   const [targets, setTargets] = useState(() => [emptyTarget()]);
+  const judgeKeys = useJudgeKeys();
+  const [judge, setJudge] = useState<Target | null>(null);
+  const canJudge = hasRubrics(testSet);
   const [repeats, setRepeats] = useState(String(DEFAULT_REPEATS));
   const [maxCost, setMaxCost] = useState("1");
   const request: EvaluateProduct = {
     models: targets.map(({ keyId, model }) => ({ apiKeyId: keyId, ...(model !== "" && { model }) })),
     repeats: Number(repeats),
+    ...(canJudge && judge && { judge: { apiKeyId: judge.keyId, model: judge.model } }),
     maxCost: Number(maxCost),
   };
   const isComplete =
-    targets.every(({ keyId, model }) => keyId !== "" && model !== "") &&
+    [...targets, ...(canJudge && judge ? [judge] : [])].every(
+      ({ keyId, model }) => keyId !== "" && model !== "",
+    ) &&
     Number.isInteger(request.repeats) &&
     Number(maxCost) > 0;
   const estimate = useQuery({
@@ -138,6 +145,7 @@ function NewEvaluation({ testSet, onStart }: NewEvaluationProps) {
           </button>
         </div>
       )}
+      {canJudge && <JudgeFields target={judge} keys={judgeKeys} errors={errors} onChange={setJudge} />}
       <div className="editor-pair">
         <Field
           label="Runs of each test"
@@ -264,7 +272,11 @@ function EvaluationRow({ evaluation, isShown, onShow }: EvaluationRowProps) {
     onError: (error) => showError("The evaluation was not canceled", error),
   });
   const products = evaluation.columns.filter(({ kind }) => kind === "product");
-  const sum = (field: "passed" | "n") => products.reduce((total, column) => total + column[field], 0);
+  const sum = (field: "passed" | "n", columns = products) =>
+    columns.reduce((total, column) => total + column[field], 0);
+  const judged = evaluation.columns.filter(
+    ({ judges }) => judges !== null && evaluation.columns[judges]?.kind === "product",
+  );
   const [tone, label] = STATUSES[evaluation.status] ?? ["neutral", evaluation.status];
   return (
     <tr aria-current={isShown || undefined}>
@@ -281,6 +293,11 @@ function EvaluationRow({ evaluation, isShown, onShow }: EvaluationRowProps) {
       </td>
       <td className="r num">
         {formatCount(sum("passed"))} of {formatCount(sum("n"))}
+        {evaluation.judge && (
+          <p className="xs soft">
+            {evaluation.judge.model}: {formatCount(sum("passed", judged))} of {formatCount(sum("n", judged))}
+          </p>
+        )}
       </td>
       <td className="r num">{formatCost(evaluation.cost)}</td>
       <td className="r">

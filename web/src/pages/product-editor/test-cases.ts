@@ -35,6 +35,7 @@ export const ASSERTION_KINDS: AssertionKind[] = [
   { type: "is-refusal", label: "is a refusal", value: "none" },
   { type: "levenshtein", label: "differs in few letters from", value: "text", threshold: "edits" },
   { type: "rouge-n", label: "shares words with (ROUGE)", value: "text", threshold: "0 to 1" },
+  { type: "llm-rubric", label: "is judged by a model to be", value: "text", threshold: "0 to 1" },
   { type: "latency", label: "takes at most", value: "none", threshold: "milliseconds" },
   { type: "cost", label: "costs at most", value: "none", threshold: "USD" },
 ];
