@@ -19,7 +19,7 @@ import { originAt } from "./core/loopback.ts";
 import { Metrics } from "./core/telemetry/metrics.ts";
 import { createVault } from "./core/vault.ts";
 import { EventFeed } from "./events/feed/feed.ts";
-import { findReleaseRegressions } from "./execution/evaluations/release-regressions.ts";
+import { findReleaseRegressions, flagRelease } from "./execution/evaluations/release-regressions.ts";
 import { findScoreCard } from "./execution/evaluations/score-card.ts";
 import { countRunFailures } from "./execution/executions/product-run-queries.ts";
 import { LiveRuns } from "./execution/prompt-runs/live-runs.ts";
@@ -189,6 +189,7 @@ const createContextParts = (
   countRunFailures,
   findScoreCard,
   findReleaseRegressions,
+  flagRelease,
   executionKinds: { PROMPT: promptKind, WORKFLOW: workflowKind },
   operatorTasks: new OperatorTasks(),
   serviceControl: createServiceControl(),

@@ -19,7 +19,7 @@ import { authorizeChange, detailAfterChange, type LockedProduct, lockProductForC
 import { lastFindings, mustHaveNoSecret, reportFindings, scanProduct, storeScan } from "./product-scans.ts";
 import { lockProductsOf, type ModerationDecision, writeMove } from "./queries.ts";
 import { resolveReports } from "./report-queries.ts";
-import { mustAcknowledgeRegression } from "./score-card.ts";
+import { flagNewRelease, mustAcknowledgeRegression } from "./score-card.ts";
 import { parseVersion } from "./semantic-version.ts";
 import { requestVersionNotifications } from "./version-notifications.ts";
 
@@ -117,6 +117,7 @@ async function move(
   if (name === "suspend") await resolveReports(tx, product.id, ctx.now());
   await publishMoveEvent(ctx, tx, product, moves[name]);
   await requestVersionNotifications(ctx, tx, product, after);
+  await flagNewRelease(ctx, tx, product, after);
   if (after.status === "published") await requestCopyCheck(ctx, tx, after.id);
   await notifyAuthor(ctx, tx, product, name, said);
   await recordAudit(ctx, tx, {

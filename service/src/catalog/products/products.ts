@@ -53,7 +53,7 @@ import {
 } from "./queries.ts";
 import { mustFitType, resolveSamples, type StoredSample, toSample } from "./samples.ts";
 import { SCANNED_FIELDS, SCANNED_STATUSES } from "./scanned-texts.ts";
-import { mustAcknowledgeRegression } from "./score-card.ts";
+import { flagNewRelease, mustAcknowledgeRegression } from "./score-card.ts";
 import { isNewerVersion, nextMinorVersion, parseVersion } from "./semantic-version.ts";
 import { requestVersionNotifications } from "./version-notifications.ts";
 
@@ -449,6 +449,7 @@ export async function writeChange(ctx: Context, tx: Tx, { before, after, fields,
     product: { id: toId("prod", before.id), changes },
   });
   await requestVersionNotifications(ctx, tx, before, after);
+  await flagNewRelease(ctx, tx, before, after);
   if (after.status === "published" && (fields.includes("title") || fields.includes("content")))
     await requestCopyCheck(ctx, tx, before.id);
   return changes;

@@ -1,13 +1,14 @@
 import type { Regression, ScoreCard } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { ruleViolation } from "../../core/errors.ts";
-import type { Queries } from "../../platform/db/database.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
     /** Registered in base.ts: the catalog does not import evaluations. */
     findScoreCard: FindScoreCard;
     findReleaseRegressions: FindReleaseRegressions;
+    flagRelease: FlagRelease;
   }
 }
 
@@ -22,6 +23,13 @@ export type FindReleaseRegressions = (
   db: Queries,
   release: { productId: string; onSale: string; content: string },
 ) => Promise<ReleaseRegression[]>;
+
+/** Flags the score card of a version that goes on sale, if evaluations measured it worse before. The product is locked. */
+export type FlagRelease = (
+  ctx: Context,
+  tx: Tx,
+  release: { productId: string; version: string },
+) => Promise<void>;
 
 export type ReleaseRegression = Pick<Regression, "provider" | "model" | "before" | "after">;
 
@@ -51,6 +59,18 @@ export async function mustAcknowledgeRegression(
     "acknowledgesRegression",
     `must be true, because evaluations measured this content worse than version ${onSale}: ${found.map(describeRegression).join("; ")}. ${fix}`,
   );
+}
+
+/** Call it in the transaction of each change that may have released a version, after the change is written. */
+export async function flagNewRelease(
+  ctx: Context,
+  tx: Tx,
+  before: Pick<Release, "released">,
+  { id, released }: Pick<Release, "id" | "released">,
+): Promise<void> {
+  const version = released?.join(".");
+  if (version === undefined || version === before.released?.join(".")) return;
+  await ctx.flagRelease(ctx, tx, { productId: id, version });
 }
 
 /** Such as `gpt-5-mini passes 12 of 60 runs instead of 57 of 60`. */

@@ -1,4 +1,5 @@
 import type { TestCase } from "@stoa/evaluation";
+import { listJudgedAssertions } from "@stoa/evaluation/judge-prompt";
 import { updateListedScores } from "../../catalog/search/listing.ts";
 import { findStoredTestSet, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
 import type { Context } from "../../core/context.ts";
@@ -6,6 +7,7 @@ import { toId } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { forEachRow } from "../../platform/jobs/for-each-row.ts";
 import type { JobDefinition } from "../../platform/jobs/job-queue.ts";
 import { toDraftVersion } from "../executions/draft-version.ts";
 import type { Product } from "../prompt-runs/prepare-run.ts";
@@ -26,6 +28,7 @@ import {
 import {
   type ColumnRow,
   type ColumnRun,
+  countStored,
   type EvaluationRow,
   endColumn,
   endEvaluation,
@@ -40,6 +43,7 @@ import {
   listResults,
   listToAdvance,
   lockEvaluation,
+  lockProductOf,
   type ResultRow,
   startColumn,
 } from "./queries.ts";
@@ -85,7 +89,11 @@ const failedBy = (errorCode: string, errorMessage: string): EndReason => ({
 
 /** The net below the jobs that ends of runs request. */
 export async function advanceEvaluations(ctx: Context): Promise<void> {
-  for (const id of await listToAdvance(ctx.db)) await advanceEvaluation(ctx, id);
+  await forEachRow(
+    await listToAdvance(ctx.db),
+    (id) => advanceEvaluation(ctx, id),
+    (id, error) => ctx.log.error({ err: error, evaluation: id }, "advance an evaluation"),
+  );
 }
 
 /**
@@ -109,9 +117,11 @@ export async function advanceEvaluation(ctx: Context, id: string): Promise<void>
   // Before the transaction: it reads all outputs of the column, and these never change.
   const next = columns.find(({ status }) => status === "pending");
   const judgeCalls = next?.kind === "judge" ? await listCallsOfJudge(ctx, { column: next, testSet }) : [];
-  await ctx.db
-    .transaction()
-    .execute((tx) => endColumnAndGoOn(ctx, tx, { id, column, testSet, judgeCalls, items, run }));
+  await ctx.db.transaction().execute(async (tx) => {
+    // Before the evaluation, as a release locks them: of the two, the second one sees what the first one wrote.
+    if (column.n === columns.length - 1) await lockProductOf(tx, evaluation.productId);
+    await endColumnAndGoOn(ctx, tx, { id, column, testSet, judgeCalls, items });
+  });
 }
 
 async function endColumnAndGoOn(
@@ -123,7 +133,6 @@ async function endColumnAndGoOn(
     testSet,
     judgeCalls,
     items,
-    run,
   }: {
     id: string;
     column: ColumnRow;
@@ -131,19 +140,23 @@ async function endColumnAndGoOn(
     /** Of the next column. */
     judgeCalls: JudgeCall[];
     items: EndedItem[];
-    run: ColumnRun | undefined;
   },
 ): Promise<void> {
   const evaluation = await lockEvaluation(tx, id);
   const columns = await listColumns(tx, [id]);
   if (!evaluation || columns[column.n]?.status !== "running") return;
-  const reason = endReasonOf(run, items, column, columns.length);
+  // Again: its owner may have deleted or retried it while its items were read.
+  const run = column.executionId === null ? undefined : await findColumnRun(tx, column.executionId);
+  if (run && !run.hasEnded) return;
+  const fault = endReasonOf(run, items, column);
+  const isWhole = !fault && (await hasAllResults(tx, evaluation, column, testSet));
   await endColumn(tx, column, {
-    status: reason?.status ?? "completed",
+    status: fault?.status ?? (isWhole ? "completed" : "failed"),
     costUsd: Number(run?.costUsd ?? 0),
   });
   if (evaluation.status !== "running") return;
-  if (reason) return end(ctx, tx, evaluation, reason);
+  if (fault) return end(ctx, tx, evaluation, fault);
+  if (isWhole && column.n === columns.length - 1) return end(ctx, tx, evaluation, COMPLETED);
   const product = await findTestedVersion(tx, evaluation, columns);
   if (!product || hashContent(product.content) !== evaluation.contentSha256)
     return end(
@@ -152,19 +165,37 @@ async function endColumnAndGoOn(
       evaluation,
       failedBy("CONTENT_CHANGED", "The content of the draft changed. Evaluate it again."),
     );
+  if (!isWhole)
+    return end(
+      ctx,
+      tx,
+      evaluation,
+      failedBy("EXECUTION_NOT_FOUND", "The execution of a column lost results. Evaluate the version again."),
+    );
   await startNextColumn(ctx, tx, evaluation, await listColumns(tx, [id]), { product, testSet, judgeCalls });
+}
+
+/** Of a run that completed: each of its runs, or each one that a judge decides about, has a row. */
+async function hasAllResults(
+  tx: Tx,
+  { repeats }: EvaluationRow,
+  column: ColumnRow,
+  { cases }: StoredTestSet,
+): Promise<boolean> {
+  const tested =
+    column.kind === "judge" ? cases.filter((one) => listJudgedAssertions(one as TestCase).length > 0) : cases;
+  return (await countStored(tx, column)) === tested.length * repeats;
 }
 
 /** Items continue after an error, so that only the limit fails a run with this code. */
 const isStoppedByCost = (run: ColumnRun | undefined): boolean =>
   run?.status === "failed" && run.errorCode === "VALIDATION_ERROR";
 
-/** null: the next column follows. */
+/** null: the run completed. */
 function endReasonOf(
   run: ColumnRun | undefined,
   items: EndedItem[],
-  { kind, n }: ColumnRow,
-  columns: number,
+  { kind }: Pick<ColumnRow, "kind">,
 ): EndReason | null {
   if (!run || run.isDeleted)
     return failedBy("EXECUTION_NOT_FOUND", "The execution of a column was deleted before it was graded.");
@@ -179,7 +210,7 @@ function endReasonOf(
   const [first] = items;
   if (kind === "judge" && first?.error && items.every(({ error }) => error))
     return failedBy(first.error.code, `Every call of the judge failed. ${first.error.message}`);
-  return n === columns - 1 ? COMPLETED : null;
+  return null;
 }
 
 async function end(ctx: Context, tx: Tx, evaluation: EvaluationRow, reason: EndReason): Promise<void> {
@@ -207,6 +238,7 @@ async function end(ctx: Context, tx: Tx, evaluation: EvaluationRow, reason: EndR
   if (isNew) await reportRegressions(ctx, tx, completed, regressions);
 }
 
+/** A version that is not on sale is compared when it goes on sale. */
 async function compareWithEarlier(tx: Tx, evaluation: CompletedEvaluation): Promise<FoundRegression[]> {
   const release = await findReleaseOf(tx, evaluation);
   if (!release) return [];

@@ -156,6 +156,10 @@ export const lockEvaluation = (tx: Tx, id: string): Promise<EvaluationRow | unde
     .$castTo<EvaluationRow>()
     .executeTakeFirst();
 
+/** The lock of a release. Take it before that of an evaluation. */
+export const lockProductOf = (tx: Tx, productId: string) =>
+  sql`select from products where id = ${productId} for no key update`.execute(tx);
+
 export async function listOfProduct(
   db: Queries,
   productId: string,
@@ -202,6 +206,20 @@ export async function countResults(db: Queries, evaluationIds: string[]): Promis
            join evaluation_judgments j on j.evaluation_id = c.evaluation_id and j.column_n = c.judges_n
      where c.evaluation_id = any(${evaluationIds}::uuid[]) group by 1, 2`.execute(db);
   return rows;
+}
+
+/** The stored results of a column, or the judgments of a judge's column. */
+export async function countStored(
+  db: Queries,
+  { evaluationId, n, judgesN }: Pick<ColumnRow, "evaluationId" | "n" | "judgesN">,
+): Promise<number> {
+  const { total } = await db
+    .selectFrom(judgesN === null ? "evaluationResults" : "evaluationJudgments")
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .where("evaluationId", "=", evaluationId)
+    .where("columnN", "=", judgesN ?? n)
+    .executeTakeFirstOrThrow();
+  return total;
 }
 
 /** Of one column, or of all. */
@@ -299,6 +317,14 @@ export async function endEvaluation(
   return numUpdatedRows > 0n;
 }
 
+/** Of a completed evaluation. */
+export const storeRegressions = (tx: Tx, id: string, regressions: Regression[]) =>
+  tx
+    .updateTable("evaluations")
+    .set({ regressions: JSON.stringify(regressions) })
+    .where("id", "=", id)
+    .execute();
+
 export interface ColumnRun {
   status: string;
   hasEnded: boolean;
@@ -353,8 +379,8 @@ export async function findCardEvaluation(
 
 /** The newest completed one of any version with this content. */
 export async function findNewestOfContent(db: Queries, productId: string, contentSha256: string) {
-  const { rows } = await sql<Pick<CardRow, "id" | "testSetId" | "scores">>`
-    select id, test_set_id, scores from evaluations
+  const { rows } = await sql<Pick<CardRow, "id" | "testSetId" | "contentSha256" | "scores">>`
+    select id, test_set_id, content_sha256, scores from evaluations
      where product_id = ${productId} and content_sha256 = ${contentSha256} and status = 'completed'
      order by id desc limit 1`.execute(db);
   return rows[0];
@@ -362,23 +388,44 @@ export async function findNewestOfContent(db: Queries, productId: string, conten
 
 const MAX_COMPARED = 200;
 
-/** Completed evaluations of released versions by the same test set, the oldest first, without the given one. */
+/**
+ * Completed evaluations of released versions by the same test set, the oldest first, without the given one: the newest of the same content,
+ * the newest of other contents, and the first of the same content that measured each model.
+ */
 export async function listComparable(
   db: Queries,
-  { id, productId, version, testSetId }: Pick<EvaluationRow, "id" | "productId" | "version" | "testSetId">,
+  {
+    id,
+    productId,
+    version,
+    testSetId,
+    contentSha256,
+  }: Pick<EvaluationRow, "id" | "productId" | "version" | "testSetId" | "contentSha256">,
 ): Promise<ComparableEvaluation[]> {
   const { rows } = await sql<ComparableEvaluation>`
+    with comparable as materialized (
+      select e.id, v.numbers, e.content_sha256 = ${contentSha256} as is_same,
+             row_number() over (partition by e.content_sha256 = ${contentSha256} order by e.id desc) as age
+        from evaluations e
+        join products p on p.id = e.product_id
+        join product_versions v on v.product_id = e.product_id and v.version = e.version
+        join test_sets t on t.id = e.test_set_id
+       where e.product_id = ${productId} and e.id <> ${id} and e.status = 'completed' and v.numbers <= p.released
+         and t.sha256 = (select sha256 from test_sets where id = ${testSetId})),
+    first_of_model as (
+      select distinct on (m.provider, m.model) c.id
+        from comparable c
+        join evaluations e on e.id = c.id
+       cross join json_to_recordset(e.scores) as m (provider text, model text, rate json)
+       where c.is_same and m.rate is not null
+       order by m.provider, m.model, c.id)
     select e.id, e.version, e.content_sha256, e.completed_at, e.scores, e.regressions,
-           v.numbers < (select numbers from product_versions
+           c.numbers < (select numbers from product_versions
                          where product_id = e.product_id and version = ${version}) as is_older
-      from evaluations e
-      join products p on p.id = e.product_id
-      join product_versions v on v.product_id = e.product_id and v.version = e.version
-      join test_sets t on t.id = e.test_set_id
-     where e.product_id = ${productId} and e.id <> ${id} and e.status = 'completed' and v.numbers <= p.released
-       and t.sha256 = (select sha256 from test_sets where id = ${testSetId})
-     order by e.id desc limit ${MAX_COMPARED}`.execute(db);
-  return rows.reverse();
+      from comparable c join evaluations e on e.id = c.id
+     where c.age <= ${MAX_COMPARED} or c.id in (select id from first_of_model)
+     order by e.id`.execute(db);
+  return rows;
 }
 
 /** null: buyers do not get this version. `isAcknowledged`: the changelog of its content says that it passes less. */
@@ -425,6 +472,8 @@ export async function countEvaluations(db: Queries, { productId, version }: Rele
 }
 
 export async function deleteOfUser(tx: Tx, userId: string): Promise<void> {
+  // Before the evaluations, as the end of one locks them.
+  await sql`select from products where author_id = ${userId} order by id for no key update`.execute(tx);
   await tx.deleteFrom("evaluations").where("userId", "=", userId).execute();
   await tx
     .deleteFrom("reEvaluations")

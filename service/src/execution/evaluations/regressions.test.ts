@@ -4,6 +4,7 @@ import { wilsonInterval } from "@stoa/evaluation/statistics";
 import { emailsToUser } from "../../../test/emails.ts";
 import { sandboxRequest, startEvaluation, storeTestSet, untilEvaluated } from "../../../test/evaluations.ts";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { notificationsOf, titlesOf } from "../../../test/notifications.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
@@ -11,8 +12,9 @@ import { createProviderKey, providersAt } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { startWorker } from "../../../test/workflows.ts";
 import { newUuid, requireUuid } from "../../core/ids.ts";
-import { advanceEvaluations } from "./advance.ts";
+import { advanceEvaluation, advanceEvaluations } from "./advance.ts";
 import { notifyOfRegression, notifyOfRegressionJob } from "./buyer-notifications.ts";
+import { listComparable } from "./queries.ts";
 import { repeatEvaluations } from "./re-evaluations.ts";
 import { type ComparableEvaluation, findRegressions, findWorse } from "./regressions.ts";
 
@@ -318,34 +320,242 @@ test("a worse version: flagged when its evaluation shows it, and refused without
   );
 });
 
-test("a version under moderation: measured before its release, and its submission is refused without the seller's word", async () => {
+/** A market under moderation with a product on sale that was evaluated, and the moves of its seller and moderator. */
+async function openModerated() {
   const moderated = await openMarket({ config: { moderation: true } });
   const running = startWorker(moderated);
+  const seller = await moderated.createUser({ name: "Seller" });
+  const { userId } = await moderated.createUser({ role: "admin" });
+  const admin = await moderated.createSession(userId, { secondFactor: true });
+  const productId = await createProduct(seller, { content: GOOD });
+  const path = `/v1/products/${productId}`;
+  const etagOf = async () => (await admin.get(path)).headers.get("etag")!;
+  const approve = async (etag?: string) => {
+    const headers = { "if-match": etag ?? (await etagOf()) };
+    const reply = await admin.post(`/v1/admin/products/${productId}/approve`, undefined, headers);
+    assert.equal(reply.status, 200, reply.text);
+  };
+  const evaluate = async () => untilEvaluated(moderated, seller, await startEvaluation(seller, productId));
+  await approve();
+  await storeTestSet(seller, productId, cases);
+  await evaluate();
+  return {
+    ...{ market: moderated, seller, productId, etagOf, approve, evaluate },
+    change: (change: object) => seller.patch(path, change),
+    /** Off sale, changed and submitted again. */
+    async submit(change: object) {
+      await seller.post(`${path}/unpublish`);
+      assert.equal((await seller.patch(path, change)).status, 200);
+      assert.equal((await seller.post(`${path}/publish`)).body.data.status, "pending_review");
+    },
+    cardOf: async () => (await seller.get(`${path}/score-card`)).body.data.scoreCard,
+    eventsOf: async () => (await seller.get("/v1/events?type=evaluation.regressed")).body.data,
+    async close() {
+      await running.stop();
+      await moderated.close();
+    },
+  };
+}
+
+test("a version under moderation: measured before its release, and its submission is refused without the seller's word", async () => {
+  const { seller, productId, change, evaluate, close } = await openModerated();
   try {
-    const seller = await moderated.createUser({ name: "Seller" });
-    const { userId } = await moderated.createUser({ role: "admin" });
-    const admin = await moderated.createSession(userId, { secondFactor: true });
-    const productId = await createProduct(seller, { content: GOOD });
-    const etag = (await admin.get(`/v1/products/${productId}`)).headers.get("etag")!;
-    const approved = await admin.post(`/v1/admin/products/${productId}/approve`, undefined, {
-      "if-match": etag,
-    });
-    assert.equal(approved.status, 200, approved.text);
-    await storeTestSet(seller, productId, cases);
-    await untilEvaluated(moderated, seller, await startEvaluation(seller, productId));
     await seller.post(`/v1/products/${productId}/unpublish`);
-    await seller.patch(`/v1/products/${productId}`, { content: BAD });
-    const worse = await untilEvaluated(moderated, seller, await startEvaluation(seller, productId));
+    await change({ content: BAD });
+    const worse = await evaluate();
     assert.deepEqual([worse.version, worse.regressions], ["1.1.0", []]);
     const refused = await seller.post(`/v1/products/${productId}/publish`);
     assertError(refused, 422, "VALIDATION_ERROR", "acknowledgesRegression");
     const word = { version: "1.1.1", acknowledgesRegression: true, changelog: "Says no." };
-    assert.equal((await seller.patch(`/v1/products/${productId}`, word)).status, 200);
+    assert.equal((await change(word)).status, 200);
     assert.equal((await seller.post(`/v1/products/${productId}/publish`)).body.data.status, "pending_review");
   } finally {
-    await running.stop();
-    await moderated.close();
+    await close();
   }
+});
+
+test("a version that was submitted unmeasured and evaluated before its approval: flagged and reported once by the approval, and its next edit too", async () => {
+  const { market, seller, productId, submit, approve, evaluate, cardOf, eventsOf, close } =
+    await openModerated();
+  try {
+    const first = (await cardOf()).evaluationId;
+    await buyProduct(await market.createUser(), productId);
+    await submit({ content: BAD });
+    await evaluate();
+    assert.deepEqual((await evaluate()).regressions, []);
+    assert.deepEqual(await eventsOf(), []);
+    await approve();
+    const [{ cause, before, after }] = (await cardOf()).regressions;
+    assert.deepEqual([cause, before.evaluationId, before.passed, after.passed], ["version", first, 12, 0]);
+    assert.equal((await eventsOf()).length, 1);
+    assert.ok((await notificationsOf(seller)).some(({ kind }) => kind === "evaluation.regressed"));
+    const { rowCount } = await market.query("select from pgboss.job where name = $1", [
+      notifyOfRegressionJob.name,
+    ]);
+    assert.equal(rowCount, 1);
+    await evaluate();
+    assert.equal((await eventsOf()).length, 1, "a known regression is no news");
+    await submit({ content: `${BAD} Now.` });
+    await evaluate();
+    await approve();
+    assert.equal((await cardOf()).regressions[0]?.before.evaluationId, first, "an edit does not hide it");
+    await submit({ content: `${GOOD} Now.` });
+    await evaluate();
+    await approve();
+    assert.deepEqual((await cardOf()).regressions, []);
+  } finally {
+    await close();
+  }
+});
+
+test("an approval and the end of an evaluation at the same time: flagged and reported once in either order", async () => {
+  const { market, seller, productId, submit, etagOf, approve, evaluate, cardOf, eventsOf, close } =
+    await openModerated();
+  try {
+    for (const [n, isApprovedFirst] of [true, false].entries()) {
+      await submit({ content: `${BAD} ${n}` });
+      const id = await startEvaluation(seller, productId);
+      await untilGradable(market, seller, id, 1);
+      const etag = await etagOf();
+      const end = () => advanceEvaluation(market.service.ctx, requireUuid("eval", id));
+      const [first, second] = isApprovedFirst ? [() => approve(etag), end] : [end, () => approve(etag)];
+      const holder = await market.service.ctx.pool.connect();
+      await holder.query("begin");
+      await holder.query("select from products where id = $1 for no key update", [
+        requireUuid("prod", productId),
+      ]);
+      const begun = first();
+      await waitForBlockedStatements(market, 1);
+      const both = Promise.all([begun, second()]);
+      await waitForBlockedStatements(market, 2);
+      await holder.query("commit");
+      holder.release();
+      await both;
+      const { evaluationId, regressions } = await cardOf();
+      assert.deepEqual([evaluationId, regressions.length], [id, 1], `approved first: ${isApprovedFirst}`);
+      assert.equal((await eventsOf()).length, n + 1);
+      await submit({ content: `${GOOD} ${n}` });
+      await evaluate();
+      await approve();
+    }
+  } finally {
+    await close();
+  }
+});
+
+/** Until the run of a column has ended and waits to be graded. */
+async function untilGradable(of: Market, seller: Client, id: string, column: number): Promise<string> {
+  const { executionId } = await becomes(
+    async () => {
+      await advanceBefore(of, id, column);
+      return (await seller.get(`/v1/evaluations/${id}`)).body.data.columns[column];
+    },
+    ({ status }) => status === "running",
+  );
+  await becomes(
+    async () => (await seller.get(`/v1/ai/executions/${executionId}`)).body.data.status,
+    (status) => status === "completed",
+  );
+  return executionId;
+}
+
+/** Grades the columns before the given one. */
+async function advanceBefore(of: Market, id: string, column: number): Promise<void> {
+  const { rows } = await of.query(
+    "select n from evaluation_columns where evaluation_id = $1 and status = 'running'",
+    [requireUuid("eval", id)],
+  );
+  if (rows[0]?.n < column) await advanceEvaluation(of.service.ctx, requireUuid("eval", id));
+}
+
+test("the execution of a column that is deleted while it is read, or lost a result: the evaluation fails and has no scores", async () => {
+  const productId = await createEvaluated(sandboxRequest, { content: GOOD });
+  const first = (await cardOf(productId)).evaluationId;
+  const deleteWhileRead = async (id: string, executionId: string) => {
+    const holder = await market.service.ctx.pool.connect();
+    await holder.query("begin; lock table test_sets in access exclusive mode");
+    const advanced = advanceEvaluation(market.service.ctx, requireUuid("eval", id));
+    await waitForBlockedStatements(market);
+    const reply = await author.request("DELETE", `/v1/ai/executions/${executionId}`);
+    await holder.query("commit");
+    holder.release();
+    assert.equal(reply.status, 200, reply.text);
+    await advanced;
+  };
+  const loseResult = async (id: string, executionId: string) => {
+    const { rowCount } = await market.query(
+      "delete from execution_steps where execution_id = $1 and item = 3",
+      [requireUuid("exec", executionId)],
+    );
+    assert.equal(rowCount, 1);
+    await advanceEvaluation(market.service.ctx, requireUuid("eval", id));
+  };
+  for (const harm of [deleteWhileRead, loseResult])
+    for (const column of [0, 1]) {
+      const id = await startEvaluation(author, productId);
+      await harm(id, await untilGradable(market, author, id, column));
+      const { status, error, columns } = (await author.get(`/v1/evaluations/${id}`)).body.data;
+      assert.deepEqual(
+        [status, error?.code, columns[column].status],
+        ["failed", "EXECUTION_NOT_FOUND", "failed"],
+        `${harm.name}, column ${column}`,
+      );
+    }
+  assert.equal((await cardOf(productId)).evaluationId, first);
+});
+
+test("an evaluation that cannot be graded: logged, and the others go on", async () => {
+  const [broken, whole] = [
+    await createProduct(author, { content: GOOD }),
+    await createProduct(author, { content: GOOD }),
+  ];
+  const ids: string[] = [];
+  for (const productId of [broken, whole]) {
+    await storeTestSet(author, productId, cases);
+    ids.push(await startEvaluation(author, productId));
+  }
+  const [brokenId, wholeId] = ids as [string, string];
+  const executionId = await untilGradable(market, author, brokenId, 0);
+  await market.query(
+    "update execution_steps set sealed_output = 'none' where execution_id = $1 and item = 0",
+    [requireUuid("exec", executionId)],
+  );
+  assert.equal((await untilEvaluated(market, author, wholeId)).status, "completed");
+  assert.ok(market.logs.some((line) => line.includes("advance an evaluation")));
+  assert.equal((await author.get(`/v1/evaluations/${brokenId}`)).body.data.status, "running");
+  await market.query("delete from evaluations where id = $1", [requireUuid("eval", brokenId)]);
+});
+
+test("hundreds of evaluations: the first one of the content and that of the older version are still compared", async () => {
+  const productId = await createEvaluated(sandboxRequest, { content: GOOD });
+  const ofOlder = (await cardOf(productId)).evaluationId;
+  await patch(productId, { content: `${GOOD} Now.` });
+  const ofContent = (await evaluate(productId, sandboxRequest)).id;
+  await market.query(
+    `insert into evaluations
+     select (jsonb_populate_record(e, jsonb_build_object('id', copy.id))).*
+       from evaluations e cross join unnest($2::uuid[]) copy(id) where e.id = $1`,
+    [
+      requireUuid("eval", ofContent),
+      Array.from({ length: 200 }, () => newUuid(new Date(market.clock.now.getTime() + 1))),
+    ],
+  );
+  market.clock.forward(1_000);
+  const last = await evaluate(productId, sandboxRequest);
+  const { rows } = await market.query(
+    "select version, test_set_id, content_sha256 from evaluations where id = $1",
+    [requireUuid("eval", last.id)],
+  );
+  const [{ version, test_set_id: testSetId, content_sha256: contentSha256 }] = rows;
+  const compared = await listComparable(market.service.ctx.db, {
+    ...{ id: requireUuid("eval", last.id), productId: requireUuid("prod", productId) },
+    ...{ version, testSetId, contentSha256 },
+  });
+  assert.deepEqual(
+    compared.slice(0, 2).map(({ id }) => id),
+    [ofOlder, ofContent].map((id) => requireUuid("eval", id)),
+  );
+  assert.equal(compared.length, 202);
 });
 
 /** Of 60 cases that run once. */

@@ -58,6 +58,34 @@ export const findRegressions = (
     };
   });
 
+/**
+ * Flags the evaluations of a version that goes on sale, which were not compared when they completed. `evaluations` is sorted by age and ends
+ * with that of the score card. `hasNews`: the score card has a flag that evaluations on sale did not have.
+ */
+export function flagInOrder(
+  evaluations: readonly ComparableEvaluation[],
+  {
+    version,
+    contentSha256,
+    isAcknowledged,
+  }: Pick<ComparableEvaluation, "version" | "contentSha256"> & { isAcknowledged: boolean },
+): { flagged: ComparableEvaluation[]; hasNews: boolean } {
+  const earlier: ComparableEvaluation[] = [];
+  const news: Named[] = [];
+  for (const one of evaluations) {
+    const isReleased = one.version === version && one.contentSha256 === contentSha256;
+    const found = isReleased ? findRegressions({ ...one, isAcknowledged }, earlier) : [];
+    news.push(...found.filter(({ isNew }) => isNew));
+    const regressions = found.map(({ isNew: _, ...regression }) => regression);
+    earlier.push(isReleased ? { ...one, regressions } : one);
+  }
+  const ofCard = earlier.at(-1)?.regressions ?? [];
+  return {
+    flagged: earlier.filter((one, at) => one !== evaluations[at] && one.regressions.length > 0),
+    hasNews: ofCard.some((regression) => news.some((one) => isSameModel(one, regression))),
+  };
+}
+
 /** The newest evaluation of an older version that is no regression itself: a small edit of a worse version must not hide it. */
 function findWorseThanVersion(
   score: Score,

@@ -1,9 +1,16 @@
-import type { FindReleaseRegressions } from "../../catalog/products/score-card.ts";
+import type { FindReleaseRegressions, FlagRelease } from "../../catalog/products/score-card.ts";
 import { toId } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
 import { hashContent } from "./evaluation-plan.ts";
-import { findNewestOfContent, listComparable } from "./queries.ts";
-import { findScore, findWorse, toCounted } from "./regressions.ts";
+import { reportRegressions } from "./notifications.ts";
+import {
+  findCardEvaluation,
+  findNewestOfContent,
+  findReleaseOf,
+  listComparable,
+  storeRegressions,
+} from "./queries.ts";
+import { findScore, findWorse, flagInOrder, toCounted } from "./regressions.ts";
 
 /** By the newest evaluations of both contents with the test set of the newest one. */
 export const findReleaseRegressions: FindReleaseRegressions = async (db, { productId, onSale, content }) => {
@@ -25,4 +32,16 @@ export const findReleaseRegressions: FindReleaseRegressions = async (db, { produ
       after: toCounted(score),
     };
   });
+};
+
+/** Also the evaluations before that of the score card: one without its flag would hide the drop of the next version. */
+export const flagRelease: FlagRelease = async (ctx, tx, release) => {
+  const card = await findCardEvaluation(tx, release);
+  const found = card && (await findReleaseOf(tx, release));
+  if (!found) return;
+  const evaluations = [...(await listComparable(tx, card)), { ...card, isOlder: false }];
+  const { flagged, hasNews } = flagInOrder(evaluations, { ...card, ...found });
+  for (const { id, regressions } of flagged) await storeRegressions(tx, id, regressions);
+  const { regressions = [] } = flagged.find(({ id }) => id === card.id) ?? {};
+  if (hasNews) await reportRegressions(ctx, tx, card, regressions);
 };
