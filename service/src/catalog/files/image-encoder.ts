@@ -49,9 +49,12 @@ const PREVIEW = { width: 1_200, height: 630 };
 /** Of drawings that are 320 pixels wide at 72 dots per inch. */
 const PREVIEW_DENSITY = (72 * PREVIEW.width) / 320;
 
-/** Paints a generated cover as PNG for link previews, which take no SVG. */
+/** Apart from uploads, which a flood of previews would keep waiting. */
+const withPreviewLimit = limitConcurrency({ atOnce: 1, waiting: 10 });
+
+/** Paints a generated cover as PNG for link previews, which take no SVG. Some 80 ms of CPU. */
 export const paintPreview = (svg: string): Promise<Buffer> =>
-  withConcurrencyLimit(async () => {
+  withPreviewLimit(async () => {
     const sharp = await loadSharp();
     return sharp(Buffer.from(svg), { density: PREVIEW_DENSITY })
       .resize({ ...PREVIEW, fit: "cover" })
