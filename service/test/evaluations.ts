@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { advanceEvaluations } from "../src/execution/evaluations/advance.ts";
+import { requireUuid } from "../src/core/ids.ts";
+import { advanceEvaluation } from "../src/execution/evaluations/advance.ts";
 import type { Client, Market } from "./market.ts";
 import { becomes } from "./until.ts";
 
@@ -62,11 +63,14 @@ export async function evaluationOf(author: Client, id: string) {
   return reply.body.data;
 }
 
-/** Does what the jobs do until the evaluation ends and all its columns are graded. A workflow worker must run. */
+/**
+ * Does what the jobs do until the evaluation ends and all its columns are graded, and throws what they throw. A workflow worker
+ * must run.
+ */
 export const untilEvaluated = (market: Market, author: Client, id: string) =>
   becomes(
     async () => {
-      await advanceEvaluations(market.service.ctx);
+      await advanceEvaluation(market.service.ctx, requireUuid("eval", id));
       return evaluationOf(author, id);
     },
     ({ status, columns }) =>

@@ -520,6 +520,10 @@ test("an evaluation that cannot be graded: logged, and the others go on", async 
     "update execution_steps set sealed_output = 'none' where execution_id = $1 and item = 0",
     [requireUuid("exec", executionId)],
   );
+  await untilGradable(market, author, wholeId, 0);
+  await advanceEvaluations(market.service.ctx);
+  const { columns } = (await author.get(`/v1/evaluations/${wholeId}`)).body.data;
+  assert.equal(columns[0].status, "completed");
   assert.equal((await untilEvaluated(market, author, wholeId)).status, "completed");
   assert.ok(market.logs.some((line) => line.includes("advance an evaluation")));
   assert.equal((await author.get(`/v1/evaluations/${brokenId}`)).body.data.status, "running");

@@ -59,7 +59,7 @@ suite('a filter "all", in any case', () => {
       const endpoint = endpoints.find((each) => each.name === name)!;
       return parametersOf(endpoint).flatMap(([key, schema]) => (isFilter(schema) ? [key] : []));
     };
-    assert.deepEqual(declared("products.list"), ["type", "category", "provider", "status"]);
+    assert.deepEqual(declared("products.list"), ["type", "category", "provider", "status", "testedOn"]);
     assert.deepEqual(declared("purchases.list"), ["status", "productId"]);
     assert.deepEqual(declared("analytics.products"), ["productId"]);
     const forgotten = reads.flatMap((endpoint) =>
