@@ -214,7 +214,7 @@ suite("tries in the editor of a product", () => {
     await allowTries(session, { productId, apiKeyId });
     assert.equal((await session.delete(`/v1/ai/keys/${apiKeyId}`)).status, 200);
     const { page } = await openAt(context, market, `/studio/products/${productId}?tab=tries`);
-    await sees(page, "The key of OpenAI was deleted, so nobody can try the product.");
+    await sees(page, "The key of OpenAI was deleted, so visitors cannot try the product.");
     await context.close();
   });
 });

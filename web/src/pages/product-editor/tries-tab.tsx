@@ -90,7 +90,7 @@ function TryUse({ product, tryOut }: { product: ProductDetail; tryOut: TryOut })
         <p className="strip bad" role="alert">
           <AlertIcon size={20} />
           <span className="grow">
-            <b>The key of {providerName(provider)} was deleted, so nobody can try the product.</b> Choose
+            <b>The key of {providerName(provider)} was deleted, so visitors cannot try the product.</b> Choose
             another key.
           </span>
         </p>
