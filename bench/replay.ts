@@ -22,6 +22,8 @@ export function replayOf(
   const variableOf = (value: unknown): string => {
     const text = textOf(value);
     if (text === null) return "null";
+    // pgbench defines no variable without a value.
+    if (text === "") return "''";
     const known = names.get(text);
     if (known) return `:${known}`;
     const name = UUID.test(text) ? `made_${made.length}` : `constant_${Object.keys(constants).length}`;
