@@ -61,12 +61,19 @@ interface SignedJudge {
   instructions: string;
 }
 
+interface SignedCase {
+  isHidden: boolean;
+  hash: string;
+  /** What a judge is asked about one of its outputs. Absent in the first proofs. */
+  judgedAssertions?: number;
+}
+
 /** The signed content. */
 export interface SignedEvaluation {
   iss: string;
   evaluation: { id: string; repeats: number; createdAt: string; completedAt: string; prices: string };
   product: { id: string; version: string; contentSha256: string };
-  testSet: { sha256: string; cases: { isHidden: boolean; hash: string }[] };
+  testSet: { sha256: string; cases: SignedCase[] };
   /** Absent: nothing was judged. */
   judge?: SignedJudge;
   columns: (EvaluatedColumn & {
@@ -90,6 +97,8 @@ export interface EvaluationVerification {
   hidden: number;
   /** Runs with a verdict of the judge. It follows from the judge's signed answers, which nothing but the model can repeat. */
   judged: number;
+  /** Columns without a receipt, because their author deleted the executions: their costs and durations are the marketplace's word. */
+  missingReceipts: number;
 }
 
 interface Receipt {
@@ -112,15 +121,15 @@ export async function verifyEvaluation(
   proof: EvaluationProofFile,
   keys: readonly PublicKey[],
 ): Promise<EvaluationVerification> {
-  const nothing = { evaluation: null, regraded: 0, hidden: 0, judged: 0 };
+  const nothing = { evaluation: null, regraded: 0, hidden: 0, judged: 0, missingReceipts: 0 };
   try {
     const statement = await readSigned<SignedEvaluation>(proof.statement, "stoa-evaluation", keys);
     if (!statement)
       return { ...nothing, problems: ["The statement is not signed by a key of the marketplace."] };
     const verifier = new Verifier(proof, statement, keys);
     await verifier.run();
-    const { problems, regraded, hidden, judged } = verifier;
-    return { evaluation: statement, problems: problems.slice(0, MAX_PROBLEMS), regraded, hidden, judged };
+    const { problems, ...counts } = verifier;
+    return { evaluation: statement, problems: problems.slice(0, MAX_PROBLEMS), ...counts };
   } catch (error) {
     return { ...nothing, problems: [`The file is no proof of an evaluation: ${(error as Error).message}.`] };
   }
@@ -131,6 +140,7 @@ class Verifier {
   regraded = 0;
   hidden = 0;
   judged = 0;
+  missingReceipts = 0;
   readonly #proof: EvaluationProofFile;
   readonly #statement: SignedEvaluation;
   readonly #keys: readonly PublicKey[];
@@ -174,6 +184,7 @@ class Verifier {
       const receipt = this.#proof.receipts[index] ?? null;
       const name = `Receipt ${index + 1}`;
       if (receipt === null) {
+        this.missingReceipts++;
         if (column.receiptSha256 !== null) this.problems.push(`${name} is missing.`);
         continue;
       }
@@ -290,14 +301,29 @@ class Verifier {
       (await sha256(toRubricsText(judge.instructions, inOrder(cases)))) !== judge.rubricsSha256
     )
       this.problems.push("The rubrics have another hash than the evaluation names.");
+    const questions = this.#countQuestions(cases);
+    if (questions.every((count) => count === 0))
+      this.problems.push("A judge is named, and no case has anything to judge.");
     const judgedCases = new Set(results.filter(({ judgment }) => judgment).map((run) => run.case));
     for (const run of results) {
-      const testCase = cases.get(run.case);
-      const isJudged = testCase ? listJudgedAssertions(testCase).length > 0 : judgedCases.has(run.case);
+      const asked = questions[run.case];
+      const isJudged = asked === undefined ? judgedCases.has(run.case) : asked > 0;
       if (isJudged !== Boolean(run.judgment))
         this.problems.push(`${nameOf(run)} has ${isJudged ? "no" : "a"} verdict of the judge.`);
-      else if (run.judgment) this.#rejudge(run, run.judgment, testCase);
+      else if (run.judgment) this.#rejudge(run, run.judgment, cases.get(run.case), asked);
     }
+  }
+
+  /** How much a judge is asked about an output of each case; undefined: a hidden case of a proof that does not say so. */
+  #countQuestions(cases: ReadonlyMap<number, TestCase>): (number | undefined)[] {
+    return this.#statement.testSet.cases.map(({ judgedAssertions: signed }, index) => {
+      const testCase = cases.get(index);
+      if (!testCase) return signed;
+      const { length } = listJudgedAssertions(testCase);
+      if (signed !== undefined && signed !== length)
+        this.problems.push(`Case ${index + 1} has another number of judged assertions than was signed.`);
+      return length;
+    });
   }
 
   /** Each column has one judge, and all are the model that the card names. */
@@ -317,7 +343,12 @@ class Verifier {
   }
 
   /** The verdict of a hidden case cannot be computed: its thresholds are hidden, too. */
-  #rejudge(run: SignedRun, { outcome, score, calls }: SignedJudgment, testCase: TestCase | undefined): void {
+  #rejudge(
+    run: SignedRun,
+    { outcome, score, calls }: SignedJudgment,
+    testCase: TestCase | undefined,
+    asked: number | undefined,
+  ): void {
     this.judged++;
     const isReadable = calls.every(
       ({ answer }) => answer === null || (typeof answer.pass === "boolean" && isScore(answer.score)),
@@ -325,9 +356,7 @@ class Verifier {
     const hasOutput = run.status === "completed";
     const replies = calls.map(({ answer }) => ({ answer, reason: "" }));
     const expected = !hasOutput ? JUDGMENT_WITHOUT_OUTPUT : testCase ? judgeCase(testCase, replies) : null;
-    const isComplete = !hasOutput
-      ? calls.length === 0
-      : !testCase || calls.length === listJudgedAssertions(testCase).length;
+    const isComplete = !hasOutput ? calls.length === 0 : asked === undefined || calls.length === asked;
     const fits = !expected || isAlike([expected.outcome, expected.score], [outcome, score]);
     if (!isReadable || !isComplete || !fits)
       this.problems.push(`${nameOf(run)} has another verdict than the judge's answers give.`);

@@ -91,10 +91,10 @@ async function fetchKeys(cli: Cli): Promise<PublicKey[]> {
 }
 
 function report({ output }: Cli, verification: EvaluationVerification): void {
-  const { problems, evaluation, regraded, hidden, judged } = verification;
+  const { problems, evaluation, regraded, hidden, judged, missingReceipts } = verification;
   for (const problem of problems) output.line(`${output.style("red", "BAD ")} ${withoutControls(problem)}`);
   if (!evaluation || problems.length > 0) return;
-  const { iss, product, models, judge } = evaluation;
+  const { iss, product, models, judge, columns } = evaluation;
   output.line(withoutControls(`Signed by ${iss}: ${product.id} version ${product.version}`));
   for (const { model, isSandbox, ...score } of models) {
     const name = `${model ?? "the models of its steps"}${toLabel(isSandbox)}`;
@@ -112,6 +112,10 @@ function report({ output }: Cli, verification: EvaluationVerification): void {
   if (judged > 0)
     output.report(
       `${judged} verdicts of the judge follow from its signed answers. The answers can only be believed: no file can repeat them.`,
+    );
+  if (missingReceipts > 0)
+    output.report(
+      `${missingReceipts} of ${columns.length} run receipts are missing, because their executions were deleted. Their costs and durations can only be believed.`,
     );
 }
 

@@ -50,7 +50,16 @@ export const EvaluationStatement = z
     product: z.object({ id: z.string(), version: z.string(), contentSha256: z.string() }),
     testSet: z.object({
       sha256: z.string(),
-      cases: z.array(z.object({ isHidden: z.boolean(), hash: hash.describe("Of its canonical JSON") })),
+      cases: z.array(
+        z.object({
+          isHidden: z.boolean(),
+          hash: hash.describe("Of its canonical JSON"),
+          judgedAssertions: z
+            .int()
+            .optional()
+            .describe("Assertions that a judge is asked about: each of its judgments has as many answers"),
+        }),
+      ),
     }),
     judge: Judge.extend({ instructions: z.string().describe("The system message that the judge got") })
       .optional()

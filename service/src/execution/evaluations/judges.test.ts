@@ -380,16 +380,10 @@ async function verifyProof(id: string): Promise<string[]> {
   return (await verifyEvaluation(proof as never, keys)).problems;
 }
 
-test("the proof: judged numbers follow from the judge's signed answers, and every change is refused even if it were signed", async () => {
-  const visible = cases.map((one) => ({ ...one, isHidden: false }));
-  const productId = await createTested(visible);
-  const done = await evaluate(productId);
-  const { proof, keys } = await readProof(done.id);
-  const valid = await verifyEvaluation(proof as never, keys);
-  assert.deepEqual([valid.problems, valid.judged, valid.regraded], [[], 12, 16]);
+/** Signs changed statements with a key that the verification accepts: what it then refuses does not follow from the signed content. */
+async function forgeProof({ proof, keys }: Awaited<ReturnType<typeof readProof>>) {
   const { payload } = await compactVerify(proof.statement, createLocalJWKSet({ keys }));
   const text = new TextDecoder().decode(payload);
-  assert.doesNotMatch(text, /practice verdict/, "the judge's words are not published");
   const forger = await generateKeyPair("EdDSA", { extractable: true });
   const forgerKey = { ...(await exportJWK(forger.publicKey)), kid: "forger" };
   const problemsOf = async (change: (statement: EvaluationStatement) => void) => {
@@ -402,6 +396,18 @@ test("the proof: judged numbers follow from the judge's signed answers, and ever
     return (await verifyEvaluation(forged, [...keys, forgerKey])).problems.join("\n");
   };
   assert.equal(await problemsOf(() => {}), "");
+  return { text, problemsOf };
+}
+
+test("the proof: judged numbers follow from the judge's signed answers, and every change is refused even if it were signed", async () => {
+  const visible = cases.map((one) => ({ ...one, isHidden: false }));
+  const productId = await createTested(visible);
+  const done = await evaluate(productId);
+  const read = await readProof(done.id);
+  const valid = await verifyEvaluation(read.proof as never, read.keys);
+  assert.deepEqual([valid.problems, valid.judged, valid.regraded], [[], 12, 16]);
+  const { text, problemsOf } = await forgeProof(read);
+  assert.doesNotMatch(text, /practice verdict/, "the judge's words are not published");
   const judgmentOf = ({ results }: EvaluationStatement) => results[0]!.judgment!;
   for (const [change, problem] of [
     [(s) => (judgmentOf(s).outcome = "passed"), /another verdict than the judge's answers.*score card/s],
@@ -421,6 +427,7 @@ test("the proof: judged numbers follow from the judge's signed answers, and ever
     [(s) => (s.judge!.rubricsSha256 = "0".repeat(64)), /rubrics have another hash/],
     [(s) => delete s.judge, /the judge is not named/],
     [(s) => (s.columns[3]!.judges = 0), /has 2 judges/],
+    [(s) => (s.testSet.cases[0]!.judgedAssertions = 2), /Case 1 has another number of judged assertions/],
   ] satisfies [(statement: EvaluationStatement) => unknown, RegExp][])
     assert.match(await problemsOf(change), problem, String(change));
 });
@@ -431,6 +438,59 @@ test("a proof of an evaluation with hidden cases and a judge: valid, without any
   assert.deepEqual(await verifyProof(done.id), []);
   const content = Buffer.from(proof.statement.split(".")[1]!, "base64url").toString();
   assert.doesNotMatch(content + JSON.stringify(proof.cases), /Snow|snow/);
+});
+
+test("a proof whose rubrics are all in hidden cases: judgments and answers that are left out are refused", async () => {
+  const productId = await createTested([
+    cases[3]!,
+    { ...cases[2]!, isHidden: true },
+    { ...cases[0]!, isHidden: true },
+  ]);
+  const done = await evaluate(productId);
+  const { problemsOf } = await forgeProof(await readProof(done.id));
+  const withoutScore = (statement: EvaluationStatement) => {
+    for (const model of statement.models) delete model.judged;
+  };
+  const answersOf = ({ results }: EvaluationStatement) =>
+    results.find(({ judgment }) => judgment)!.judgment!.calls;
+  for (const [change, problem] of [
+    [
+      (s) => {
+        for (const run of s.results) run.judgment = null;
+        withoutScore(s);
+      },
+      /run 1 of case 2 on model 1 has no verdict of the judge/,
+    ],
+    [
+      (s) => {
+        for (const run of s.results) if (run.case === 1) run.judgment = null;
+      },
+      /run 2 of case 2 on model 3 has no verdict of the judge/,
+    ],
+    [
+      (s) => {
+        for (const run of s.results) run.judgment = null;
+        for (const one of s.testSet.cases) one.judgedAssertions = 0;
+        withoutScore(s);
+      },
+      /A judge is named, and no case has anything to judge/,
+    ],
+    [(s) => answersOf(s).pop(), /another verdict than the judge's answers give/],
+    [(s) => answersOf(s).push(answersOf(s)[0]!), /another verdict than the judge's answers give/],
+  ] satisfies [(statement: EvaluationStatement) => unknown, RegExp][])
+    assert.match(await problemsOf(change), problem, String(change));
+});
+
+test("a proof without the receipt of a column: missing if it is left out, counted if its execution was deleted", async () => {
+  const done = await evaluate(await createTested());
+  const deleted = done.columns[1].executionId;
+  assert.equal((await author.delete(`/v1/ai/executions/${deleted}`)).status, 200);
+  const { proof, keys } = await readProof(done.id);
+  const verified = await verifyEvaluation(proof as never, keys);
+  assert.deepEqual([verified.problems, verified.missingReceipts], [[], 1]);
+  const receipts = [null, ...proof.receipts.slice(1)];
+  const { problems } = await verifyEvaluation({ ...proof, receipts } as never, keys);
+  assert.deepEqual(problems, ["Receipt 1 is missing."]);
 });
 
 test("a repeated evaluation: the same judge with the same rubrics", async () => {

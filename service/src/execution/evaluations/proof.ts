@@ -1,5 +1,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import type { EvaluationProof, EvaluationStatement } from "@stoa/contract";
+import type { TestCase } from "@stoa/evaluation";
+import { listJudgedAssertions } from "@stoa/evaluation/judge-prompt";
 import { CompactSign } from "jose";
 import { findVisibleProduct } from "../../catalog/products/detail.ts";
 import type { StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
@@ -92,6 +94,7 @@ async function createProof(ctx: Context, evaluation: EvaluationRow): Promise<Eva
       cases: cases.map(({ salt, one }) => ({
         isHidden: one.isHidden,
         hash: hashed(salt, canonicalJson(one)),
+        judgedAssertions: listJudgedAssertions(one as TestCase).length,
       })),
     },
     ...(evaluation.judge && { judge: evaluation.judge }),
