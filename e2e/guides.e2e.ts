@@ -98,7 +98,7 @@ test("guide evaluations: its shell blocks give the described results", async () 
   const blocks = await keyedBlocksOf("evaluations.md");
   const output = await run(blocks);
   const [, stored, files, evaluated, card, proof, repeated, judged, ...others] = output;
-  const { visibleCases, hiddenCases, sha256 } = JSON.parse(stored!).data;
+  const { visibleCases, hiddenCases, hash } = JSON.parse(stored!).data;
   assert.deepEqual([visibleCases, hiddenCases], [1, 1]);
   const [imported, ...exported] = files!.split("\n");
   const { imported: count, problems } = JSON.parse(imported!.slice(0, imported!.lastIndexOf("}") + 1)).data;
@@ -114,7 +114,7 @@ test("guide evaluations: its shell blocks give the described results", async () 
     ],
   );
   const { scoreCard } = JSON.parse(card!).data;
-  assert.deepEqual([scoreCard.testSetSha256, scoreCard.models[0].isSandbox], [sha256, true]);
+  assert.deepEqual([scoreCard.testSetHash, scoreCard.models[0].isSandbox], [hash, true]);
   assert.equal(scoreCard.models[0].passPowerK.rate.value, 1);
   assert.equal(JSON.parse(proof!).data.outputs.length, 6);
   assert.deepEqual(scoreCard.regressions, []);

@@ -99,6 +99,6 @@ function toUnicodeEscapes(character: string): string {
   return escaped;
 }
 
-/** The text whose SHA-256 names what a judge was asked: the instructions, and the judged assertions of each case. */
+/** The text whose hash names what a judge was asked: the instructions, and the judged assertions of each case. */
 export const toRubricsText = (instructions: string, cases: readonly TestCase[]): string =>
   canonicalJson({ instructions, cases: cases.map(listJudgedAssertions) });

@@ -25,6 +25,8 @@ export interface PublicKey {
 export interface EvaluationProofFile {
   statement: string;
   receipts: (string | null)[];
+  /** Null: a case is hidden. Absent in the first proofs, whose hashes of test set and rubrics had no salt. */
+  testSetSalt?: string | null;
   cases: { index: number; salt: string; case: Record<string, unknown> }[];
   outputs: { column: number; case: number; repeat: number; salt: string; output: unknown }[];
 }
@@ -57,7 +59,9 @@ interface SignedJudge {
   provider: string;
   model: string;
   isSandbox: boolean;
-  rubricsSha256: string;
+  rubricsHash?: string;
+  /** In place of `rubricsHash` in the first proofs, without a salt. */
+  rubricsSha256?: string;
   instructions: string;
 }
 
@@ -73,7 +77,7 @@ export interface SignedEvaluation {
   iss: string;
   evaluation: { id: string; repeats: number; createdAt: string; completedAt: string; prices: string };
   product: { id: string; version: string; contentSha256: string };
-  testSet: { sha256: string; cases: SignedCase[] };
+  testSet: { hash?: string; sha256?: string; cases: SignedCase[] };
   /** Absent: nothing was judged. */
   judge?: SignedJudge;
   columns: (EvaluatedColumn & {
@@ -229,7 +233,7 @@ class Verifier {
 
   /** The visible cases by their index. */
   async #readCases(): Promise<Map<number, TestCase>> {
-    const { cases: signed, sha256: digest } = this.#statement.testSet;
+    const { cases: signed, hash, sha256: digest } = this.#statement.testSet;
     const read = new Map<number, TestCase>();
     for (const { index, salt, case: content } of this.#proof.cases) {
       const known = signed[index];
@@ -244,9 +248,16 @@ class Verifier {
     if (missing.length > 0) this.problems.push(`The visible cases ${missing.join(", ")} are missing.`);
     const isWhole = signed.every(({ isHidden }) => !isHidden) && missing.length === 0;
     const all = this.#proof.cases.toSorted((a, b) => a.index - b.index).map((one) => one.case);
-    if (isWhole && (await sha256(canonicalJson(all))) !== digest)
+    const ownDigest = await sha256(canonicalJson(all));
+    if (isWhole && !(digest === undefined ? await this.#isSalted(hash, ownDigest) : digest === ownDigest))
       this.problems.push("The test set has another hash than the evaluation names.");
     return read;
+  }
+
+  /** Whether the hash is that of a text under the salt of the test set. */
+  async #isSalted(hash: string | undefined, text: string): Promise<boolean> {
+    const { testSetSalt } = this.#proof;
+    return typeof testSetSalt === "string" && (await hmac(testSetSalt, text)) === hash;
   }
 
   async #checkResults(cases: ReadonlyMap<number, TestCase>): Promise<void> {
@@ -296,10 +307,7 @@ class Verifier {
       return;
     }
     this.#checkJudgeColumns(judge);
-    if (
-      cases.size === testSet.cases.length &&
-      (await sha256(toRubricsText(judge.instructions, inOrder(cases)))) !== judge.rubricsSha256
-    )
+    if (cases.size === testSet.cases.length && !(await this.#hasRubrics(judge, inOrder(cases))))
       this.problems.push("The rubrics have another hash than the evaluation names.");
     const questions = this.#countQuestions(cases);
     if (questions.every((count) => count === 0))
@@ -312,6 +320,16 @@ class Verifier {
         this.problems.push(`${nameOf(run)} has ${isJudged ? "no" : "a"} verdict of the judge.`);
       else if (run.judgment) this.#rejudge(run, run.judgment, cases.get(run.case), asked);
     }
+  }
+
+  async #hasRubrics(
+    { instructions, rubricsHash, rubricsSha256 }: SignedJudge,
+    cases: TestCase[],
+  ): Promise<boolean> {
+    const text = toRubricsText(instructions, cases);
+    return rubricsSha256 === undefined
+      ? this.#isSalted(rubricsHash, text)
+      : rubricsSha256 === (await sha256(text));
   }
 
   /** How much a judge is asked about an output of each case; undefined: a hidden case of a proof that does not say so. */

@@ -331,7 +331,8 @@ export interface ProductImage {
 export interface ScoreCard {
   evaluationId: string;
   version: string;
-  testSetSha256: string;
+  /** Names its cases: equal cases of a product have equal hashes. HMAC-SHA256, under a secret salt, of the hexadecimal SHA-256 of their canonical JSON (RFC 8785). The proof of an evaluation publishes the salt if no case is hidden */
+  testSetHash: string;
   visibleCases: number;
   hiddenCases: number;
   /** Cases with assertions that a judge model decides */
@@ -361,8 +362,8 @@ export interface Judge {
   model: string;
   /** Whether a practice provider judged, and no model */
   isSandbox: boolean;
-  /** SHA-256 of the canonical JSON (RFC 8785) of the judge's instructions and the judged assertions of all cases */
-  rubricsSha256: string;
+  /** Equal for two evaluations by one test set whose judges were asked the same. It covers the judge's instructions and the judged assertions of all cases as canonical JSON (RFC 8785). HMAC-SHA256 under the salt of the test set */
+  rubricsHash: string;
 }
 
 export interface ScoredModel {
@@ -874,8 +875,8 @@ export interface VersionDetail {
 export interface TestSet {
   /** The version of the product when it was stored */
   version: string | null;
-  /** SHA-256 of the canonical JSON (RFC 8785) of all its cases, in hexadecimal; null: the product has no test set */
-  sha256: string | null;
+  /** Names its cases: equal cases of a product have equal hashes. HMAC-SHA256, under a secret salt, of the hexadecimal SHA-256 of their canonical JSON (RFC 8785). The proof of an evaluation publishes the salt if no case is hidden. null: the product has no test set */
+  hash: string | null;
   visibleCases: number;
   hiddenCases: number;
   cases: TestCase[];
@@ -2023,7 +2024,8 @@ export interface Evaluation {
   productId: string;
   version: string;
   contentSha256: string;
-  testSetSha256: string;
+  /** Names its cases: equal cases of a product have equal hashes. HMAC-SHA256, under a secret salt, of the hexadecimal SHA-256 of their canonical JSON (RFC 8785). The proof of an evaluation publishes the salt if no case is hidden */
+  testSetHash: string;
   visibleCases: number;
   hiddenCases: number;
   /** Cases with assertions that a judge model decides */
@@ -2125,7 +2127,8 @@ export interface EvaluationDetail {
   productId: string;
   version: string;
   contentSha256: string;
-  testSetSha256: string;
+  /** Names its cases: equal cases of a product have equal hashes. HMAC-SHA256, under a secret salt, of the hexadecimal SHA-256 of their canonical JSON (RFC 8785). The proof of an evaluation publishes the salt if no case is hidden */
+  testSetHash: string;
   visibleCases: number;
   hiddenCases: number;
   /** Cases with assertions that a judge model decides */
@@ -2234,6 +2237,8 @@ export interface EvaluationProof {
   statement: string;
   /** The run receipt of each column, a JWS; null: the execution was deleted */
   receipts: (string | null)[];
+  /** Of the hashes of test set and rubrics; null: a case is hidden, and a guess of it could be tested */
+  testSetSalt: string | null;
   /** The visible cases */
   cases: ({
     index: number;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { endpoint, one } from "../core/endpoint.ts";
 import { Timestamp } from "../core/envelope.ts";
+import { testSetHash } from "./test-sets.ts";
 
 const Rate = z
   .object({
@@ -35,10 +36,10 @@ export const Judge = z
     provider: z.string(),
     model: z.string(),
     isSandbox: z.boolean().describe("Whether a practice provider judged, and no model"),
-    rubricsSha256: z
+    rubricsHash: z
       .string()
       .describe(
-        "SHA-256 of the canonical JSON (RFC 8785) of the judge's instructions and the judged assertions of all cases",
+        "Equal for two evaluations by one test set whose judges were asked the same. It covers the judge's instructions and the judged assertions of all cases as canonical JSON (RFC 8785). HMAC-SHA256 under the salt of the test set",
       ),
   })
   .meta({ id: "Judge", description: "The model that decided judged assertions, such as llm-rubric." });
@@ -102,7 +103,7 @@ export const ScoreCard = z
   .object({
     evaluationId: z.string(),
     version: z.string(),
-    testSetSha256: z.string(),
+    testSetHash,
     visibleCases: z.int(),
     hiddenCases: z.int(),
     judgedCases: z.int().describe("Cases with assertions that a judge model decides"),

@@ -64,15 +64,14 @@ const ShownTestCase = z
   })
   .meta({ id: "TestCase" });
 
+const TEST_SET_HASH =
+  "Names its cases: equal cases of a product have equal hashes. HMAC-SHA256, under a secret salt, of the hexadecimal SHA-256 of their canonical JSON (RFC 8785). The proof of an evaluation publishes the salt if no case is hidden";
+export const testSetHash = z.string().describe(TEST_SET_HASH);
+
 export const TestSet = z
   .object({
     version: z.string().nullable().describe("The version of the product when it was stored"),
-    sha256: z
-      .string()
-      .nullable()
-      .describe(
-        "SHA-256 of the canonical JSON (RFC 8785) of all its cases, in hexadecimal; null: the product has no test set",
-      ),
+    hash: testSetHash.nullable().describe(`${TEST_SET_HASH}. null: the product has no test set`),
     visibleCases: z.int(),
     hiddenCases: z.int(),
     cases: z.array(ShownTestCase),

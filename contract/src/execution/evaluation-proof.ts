@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Judge, ScoreCard } from "../catalog/score-card.ts";
+import { testSetHash } from "../catalog/test-sets.ts";
 import { endpoint, one } from "../core/endpoint.ts";
 import { Timestamp } from "../core/envelope.ts";
 
@@ -49,7 +50,7 @@ export const EvaluationStatement = z
     }),
     product: z.object({ id: z.string(), version: z.string(), contentSha256: z.string() }),
     testSet: z.object({
-      sha256: z.string(),
+      hash: testSetHash,
       cases: z.array(
         z.object({
           isHidden: z.boolean(),
@@ -109,6 +110,11 @@ export const EvaluationProof = z
     receipts: z
       .array(z.string().nullable())
       .describe("The run receipt of each column, a JWS; null: the execution was deleted"),
+    testSetSalt: salt
+      .nullable()
+      .describe(
+        "Of the hashes of test set and rubrics; null: a case is hidden, and a guess of it could be tested",
+      ),
     cases: z
       .array(z.object({ index: z.int(), salt, case: z.record(z.string(), z.unknown()) }))
       .describe("The visible cases"),

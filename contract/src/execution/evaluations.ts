@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Judge, Regression } from "../catalog/score-card.ts";
+import { testSetHash } from "../catalog/test-sets.ts";
 import { endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { paging, Timestamp } from "../core/envelope.ts";
 
@@ -91,7 +92,7 @@ export const Evaluation = z
     productId: z.string(),
     version: z.string(),
     contentSha256: z.string(),
-    testSetSha256: z.string(),
+    testSetHash,
     visibleCases: z.int(),
     hiddenCases: z.int(),
     judgedCases: z.int().describe("Cases with assertions that a judge model decides"),

@@ -27,16 +27,21 @@ test("PUT and GET /test-set: the author reads all of it, a buyer the titles of h
   const productId = await createProduct(author);
   await buyProduct(buyer, productId);
   assert.deepEqual(await testSetOf(buyer, productId), {
-    ...{ version: null, sha256: null, visibleCases: 0, hiddenCases: 0, cases: [], createdAt: null },
+    ...{ version: null, hash: null, visibleCases: 0, hiddenCases: 0, cases: [], createdAt: null },
   });
   const stored = await storeTestSet(author, productId);
   const whole = haikuCases.map((one) => ({ isHidden: false, ...one }));
   assert.deepEqual(stored.cases, whole);
-  assert.equal(stored.sha256, digestOf(canonicalJson(whole)).toString("hex"));
+  assert.match(stored.hash, /^[0-9a-f]{64}$/);
+  assert.notEqual(
+    stored.hash,
+    digestOf(canonicalJson(whole)).toString("hex"),
+    "a guess of the hidden case cannot be tested",
+  );
   assert.equal(stored.version, "1.0.0");
   for (const who of [buyer, await market.createUser({ role: "seller" })]) {
     const seen = await testSetOf(who, productId);
-    assert.deepEqual([seen.visibleCases, seen.hiddenCases, seen.sha256], [2, 1, stored.sha256]);
+    assert.deepEqual([seen.visibleCases, seen.hiddenCases, seen.hash], [2, 1, stored.hash]);
     assert.deepEqual(seen.cases, [
       whole[0],
       { title: "Names the topic", isHidden: true, input: null, assert: null },
@@ -46,14 +51,17 @@ test("PUT and GET /test-set: the author reads all of it, a buyer the titles of h
   }
   await storeTestSet(author, productId);
   const other = await storeTestSet(author, productId, haikuCases.slice(0, 1));
-  assert.notEqual(other.sha256, stored.sha256);
+  assert.notEqual(other.hash, stored.hash);
   const { rowCount } = await market.query(
     "select from test_sets t join products p on p.id = t.product_id where p.author_id = $1",
     [author.userId],
   );
   assert.equal(rowCount, 2);
+  assert.equal((await storeTestSet(author, productId)).hash, stored.hash, "equal cases have equal hashes");
+  const ofAnother = await storeTestSet(author, await createProduct(author));
+  assert.notEqual(ofAnother.hash, stored.hash, "another product has another salt");
   assert.deepEqual((await storeTestSet(author, productId, [])).cases, []);
-  assert.equal((await testSetOf(author, productId)).sha256, null);
+  assert.equal((await testSetOf(author, productId)).hash, null);
 });
 
 test("a test set that cannot work: 422 names each place and the fix, and nothing is stored", async () => {
@@ -87,7 +95,7 @@ test("a test set that cannot work: 422 names each place and the fix, and nothing
   assertError(await put([good], buyer), 404, "PRODUCT_NOT_FOUND");
   const published = await createProduct(author);
   assertError(await buyer.put(`/v1/products/${published}/test-set`, { cases: [good] }), 403, "UNAUTHORIZED");
-  assert.equal((await testSetOf(author, productId)).sha256, null);
+  assert.equal((await testSetOf(author, productId)).hash, null);
 });
 
 test("a workflow's cases: fit its input schema", async () => {
@@ -125,7 +133,7 @@ test("import: takes what it can and names the rest by line; export: each format 
   const importFile = (body: object, who = author) => who.post(`${path}/import`, body);
   const dry = await importFile({ format: "promptfoo-yaml", content: yaml, dryRun: true });
   assert.equal(dry.status, 200, dry.text);
-  assert.equal((await testSetOf(author, productId)).sha256, null, "a dry run writes nothing");
+  assert.equal((await testSetOf(author, productId)).hash, null, "a dry run writes nothing");
   const { data } = (await importFile({ format: "promptfoo-yaml", content: yaml })).body;
   assert.deepEqual({ ...data, dryRun: true }, dry.body.data);
   assert.equal(data.imported, 1);
@@ -145,12 +153,12 @@ test("import: takes what it can and names the rest by line; export: each format 
     assert.equal(file.status, 200, file.text);
     await storeTestSet(author, productId);
     assert.equal((await importFile({ format, content: file.text })).body.data.imported, 1);
-    assert.equal((await testSetOf(author, productId)).sha256, stored.sha256, format);
+    assert.equal((await testSetOf(author, productId)).hash, stored.hash, format);
   }
   assertError(await author.get(`${path}/export?format=agent-skills`), 422, "VALIDATION_ERROR", "format");
   for (const content of ["a: &a [*a]", "{", "tests: []", `x: &x "lol"\n${"y: [*x, *x]\n".repeat(500)}`])
     assertError(await importFile({ format: "promptfoo-yaml", content }), 422, "VALIDATION_ERROR", "content");
-  assert.equal((await testSetOf(author, productId)).sha256, stored.sha256);
+  assert.equal((await testSetOf(author, productId)).hash, stored.hash);
   assertError(await importFile({ format: "promptfoo-yaml", content: yaml }, buyer), 404, "PRODUCT_NOT_FOUND");
   assertError(await buyer.get(`${path}/export`), 404, "PRODUCT_NOT_FOUND");
 });

@@ -3,7 +3,7 @@ import type { TestCase } from "@stoa/evaluation";
 import { JUDGE_INSTRUCTIONS, listJudgedAssertions, toRubricsText } from "@stoa/evaluation/judge-prompt";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import { findInputProblems } from "../../catalog/test-sets/case-problems.ts";
-import { findTestSet, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
+import { findTestSet, type StoredTestSet, saltedHash } from "../../catalog/test-sets/test-sets.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { digestOf } from "../../core/digest.ts";
 import { ApiError, type FieldProblem, fieldError, ruleViolation } from "../../core/errors.ts";
@@ -184,7 +184,7 @@ async function planJudge(
   return {
     stored: {
       ...{ provider, model, isSandbox: provider === "sandbox", instructions: JUDGE_INSTRUCTIONS },
-      rubricsSha256: digestOf(toRubricsText(JUDGE_INSTRUCTIONS, cases)).toString("hex"),
+      rubricsHash: saltedHash(testSet, toRubricsText(JUDGE_INSTRUCTIONS, cases)),
     },
     apiKeys: { [provider]: judge.apiKeyId },
   };

@@ -4,9 +4,14 @@ import {
   type EvaluationDetail,
   MAX_EXCERPT_CHARACTERS,
 } from "@stoa/contract";
-import type { TestCase } from "@stoa/evaluation";
-import { splitAssertions } from "@stoa/evaluation/split-assertions";
-import { findOwnProduct, findStoredTestSet, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
+import {
+  findOwnProduct,
+  findStoredTestSet,
+  findTestSetSummaries,
+  publicHashOf,
+  type StoredTestSet,
+  type TestSetSummary,
+} from "../../catalog/test-sets/test-sets.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -210,36 +215,36 @@ async function readOne({ db }: Context, id: string): Promise<Evaluation> {
 async function toEvaluations(db: Queries, rows: EvaluationRow[]): Promise<Evaluation[]> {
   if (rows.length === 0) return [];
   const ids = rows.map(({ id }) => id);
-  const [columns, counts] = [await listColumns(db, ids), await countResults(db, ids)];
-  return Promise.all(
-    rows.map(async (row) => {
-      const testSet = await mustFindTestSet(db, row);
-      return toEvaluation(
-        row,
-        testSet,
-        columns.filter(({ evaluationId }) => evaluationId === row.id),
-        (n) => counts.find(({ evaluationId, columnN }) => evaluationId === row.id && columnN === n),
-      );
-    }),
+  const [columns, counts, testSets] = [
+    await listColumns(db, ids),
+    await countResults(db, ids),
+    await findTestSetSummaries(
+      db,
+      rows.map(({ testSetId }) => testSetId),
+    ),
+  ];
+  return rows.map((row) =>
+    toEvaluation(
+      row,
+      required(testSets.get(row.testSetId), "the test set of an evaluation"),
+      columns.filter(({ evaluationId }) => evaluationId === row.id),
+      (n) => counts.find(({ evaluationId, columnN }) => evaluationId === row.id && columnN === n),
+    ),
   );
 }
 
 function toEvaluation(
   row: EvaluationRow,
-  { sha256, cases }: StoredTestSet,
+  testSet: TestSetSummary,
   columns: ColumnRow[],
   countOf: (n: number) => ColumnCount | undefined,
 ): Evaluation {
-  const hiddenCases = cases.filter(({ isHidden }) => isHidden).length;
   return {
     id: toId("eval", row.id),
     productId: toId("prod", row.productId),
     version: row.version,
     contentSha256: row.contentSha256,
-    testSetSha256: sha256,
-    visibleCases: cases.length - hiddenCases,
-    hiddenCases,
-    judgedCases: countJudgedCases(cases),
+    ...toTestedCases(testSet),
     judge: toJudge(row.judge),
     repeats: row.repeats,
     startedBy: row.startedBy,
@@ -270,12 +275,15 @@ function toEvaluation(
 /** The instructions are part of the proof alone. */
 export function toJudge(judge: StoredJudge | null): Evaluation["judge"] {
   if (!judge) return null;
-  const { provider, model, isSandbox, rubricsSha256 } = judge;
-  return { provider, model, isSandbox, rubricsSha256 };
+  const { provider, model, isSandbox, rubricsHash } = judge;
+  return { provider, model, isSandbox, rubricsHash };
 }
 
-export const countJudgedCases = (cases: StoredTestSet["cases"]): number =>
-  cases.filter((one) => splitAssertions(one as TestCase).judged.length > 0).length;
+/** What an evaluation and its score card show of the test set. */
+export function toTestedCases(testSet: TestSetSummary) {
+  const { visibleCases, hiddenCases, judgedCases } = testSet;
+  return { testSetHash: publicHashOf(testSet), visibleCases, hiddenCases, judgedCases };
+}
 
 function toResult(
   ctx: Context,

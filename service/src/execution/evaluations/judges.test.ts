@@ -22,6 +22,7 @@ import { type Next, type ProviderServer, startProviderServer } from "../../../te
 import { createProviderKey, providersAt } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { startWorker } from "../../../test/workflows.ts";
+import { canonicalJson } from "../../core/canonical-json.ts";
 import { digestOf } from "../../core/digest.ts";
 import { advanceEvaluations } from "./advance.ts";
 import { type JudgeCall, listJudgeCalls } from "./judge-run.ts";
@@ -149,8 +150,9 @@ test("a judge: columns of its own after those that it judges, its verdicts apart
   assert.match(similar.reason, /embeddings/);
 
   const { scoreCard } = (await stranger.get(`/v1/products/${productId}/score-card`)).body.data;
-  const rubricsSha256 = digestOf(toRubricsText(JUDGE_INSTRUCTIONS, cases as never)).toString("hex");
-  const judge = { provider: "sandbox", model: "sandbox", isSandbox: true, rubricsSha256 };
+  const { rubricsHash } = done.judge;
+  const judge = { provider: "sandbox", model: "sandbox", isSandbox: true, rubricsHash };
+  assert.match(rubricsHash, /^[0-9a-f]{64}$/);
   assert.deepEqual([scoreCard.judge, scoreCard.judgedCases], [judge, 3]);
   assert.deepEqual(done.judge, judge);
   const [model] = scoreCard.models;
@@ -380,6 +382,9 @@ async function verifyProof(id: string): Promise<string[]> {
   return (await verifyEvaluation(proof as never, keys)).problems;
 }
 
+const readStatement = ({ statement }: EvaluationProof): string =>
+  Buffer.from(statement.split(".")[1]!, "base64url").toString();
+
 /** Signs changed statements with a key that the verification accepts: what it then refuses does not follow from the signed content. */
 async function forgeProof({ proof, keys }: Awaited<ReturnType<typeof readProof>>) {
   const { payload } = await compactVerify(proof.statement, createLocalJWKSet({ keys }));
@@ -424,7 +429,8 @@ test("the proof: judged numbers follow from the judge's signed answers, and ever
     [(s) => delete s.models[0]!.judged, /numbers of the score card/],
     [(s) => (s.judge!.model = "gpt-5"), /another model than the evaluation names/],
     [(s) => (s.judge!.instructions += " Be kind."), /rubrics have another hash/],
-    [(s) => (s.judge!.rubricsSha256 = "0".repeat(64)), /rubrics have another hash/],
+    [(s) => (s.judge!.rubricsHash = "0".repeat(64)), /rubrics have another hash/],
+    [(s) => (s.testSet.hash = "0".repeat(64)), /test set has another hash/],
     [(s) => delete s.judge, /the judge is not named/],
     [(s) => (s.columns[3]!.judges = 0), /has 2 judges/],
     [(s) => (s.testSet.cases[0]!.judgedAssertions = 2), /Case 1 has another number of judged assertions/],
@@ -436,7 +442,14 @@ test("a proof of an evaluation with hidden cases and a judge: valid, without any
   const done = await evaluate(await createTested());
   const { proof } = await readProof(done.id);
   assert.deepEqual(await verifyProof(done.id), []);
-  const content = Buffer.from(proof.statement.split(".")[1]!, "base64url").toString();
+  assert.equal(proof.testSetSalt, null);
+  const whole = cases.map((one) => ({ isHidden: false, ...one }));
+  const guesses = [toRubricsText(JUDGE_INSTRUCTIONS, whole as never), canonicalJson(whole)];
+  const card = await stranger.get(`/v1/products/${done.productId}/score-card`);
+  const published = JSON.stringify([proof, done, card.body, readStatement(proof)]);
+  for (const guess of guesses)
+    assert.ok(!published.includes(digestOf(guess).toString("hex")), "a right guess cannot be confirmed");
+  const content = readStatement(proof);
   assert.doesNotMatch(content + JSON.stringify(proof.cases), /Snow|snow/);
 });
 

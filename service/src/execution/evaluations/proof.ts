@@ -4,7 +4,7 @@ import type { TestCase } from "@stoa/evaluation";
 import { listJudgedAssertions } from "@stoa/evaluation/judge-prompt";
 import { CompactSign } from "jose";
 import { findVisibleProduct } from "../../catalog/products/detail.ts";
-import type { StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
+import { publicHashOf, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
 import { canonicalJson } from "../../core/canonical-json.ts";
 import { type Caller, type Context, isMember } from "../../core/context.ts";
 import { digestOf } from "../../core/digest.ts";
@@ -90,7 +90,7 @@ async function createProof(ctx: Context, evaluation: EvaluationRow): Promise<Eva
   const statement: EvaluationStatement = {
     ...toHeader(ctx, evaluation),
     testSet: {
-      sha256: testSet.sha256,
+      hash: publicHashOf(testSet),
       cases: cases.map(({ salt, one }) => ({
         isHidden: one.isHidden,
         hash: hashed(salt, canonicalJson(one)),
@@ -105,6 +105,7 @@ async function createProof(ctx: Context, evaluation: EvaluationRow): Promise<Eva
   return {
     statement: await sign(ctx, statement),
     receipts,
+    testSetSalt: testSet.hiddenCases === 0 ? toText(testSet.salt) : null,
     cases: cases.flatMap(({ salt, one }, index) =>
       one.isHidden ? [] : [{ index, salt: toText(salt), case: { ...one } }],
     ),

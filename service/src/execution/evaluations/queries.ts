@@ -17,7 +17,7 @@ export interface StoredJudge {
   provider: string;
   model: string;
   isSandbox: boolean;
-  rubricsSha256: string;
+  rubricsHash: string;
   /** Its system message. */
   instructions: string;
 }

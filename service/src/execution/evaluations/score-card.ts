@@ -1,8 +1,10 @@
 import { findVisibleProduct, isAuthorOrAdmin, isWithheld } from "../../catalog/products/detail.ts";
 import type { FindScoreCard } from "../../catalog/products/score-card.ts";
+import { findTestSetSummaries } from "../../catalog/test-sets/test-sets.ts";
 import type { Caller, Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
-import { countJudgedCases, mustFindTestSet, toJudge } from "./evaluations.ts";
+import { required } from "../../core/required.ts";
+import { toJudge, toTestedCases } from "./evaluations.ts";
 import { countEvaluations, findCardEvaluation } from "./queries.ts";
 import { countRealRuns } from "./real-runs.ts";
 
@@ -12,15 +14,11 @@ export const findScoreCard: FindScoreCard = async (ctx, product) => {
   const released = { productId: product.id, version: product.released.join(".") };
   const row = await findCardEvaluation(ctx.db, released);
   if (!row) return null;
-  const { sha256, cases } = await mustFindTestSet(ctx.db, row);
-  const hiddenCases = cases.filter(({ isHidden }) => isHidden).length;
+  const testSets = await findTestSetSummaries(ctx.db, [row.testSetId]);
   return {
     evaluationId: toId("eval", row.id),
     version: row.version,
-    testSetSha256: sha256,
-    visibleCases: cases.length - hiddenCases,
-    hiddenCases,
-    judgedCases: countJudgedCases(cases),
+    ...toTestedCases(required(testSets.get(row.testSetId), "the test set of a score card")),
     judge: toJudge(row.judge),
     repeats: row.repeats,
     models: row.scores,

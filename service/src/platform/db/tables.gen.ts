@@ -1079,10 +1079,14 @@ export interface TagCounts {
 export interface TestSets {
   cases: Json;
   createdAt: Timestamp;
+  hiddenCases: number;
   id: string;
+  judgedCases: number;
   productId: string;
+  salt: Buffer;
   sha256: string;
   version: string;
+  visibleCases: number;
 }
 
 export interface Tries {

@@ -110,7 +110,7 @@ const JudgedScores = ({ card, judge }: { card: ScoreCard; judge: NonNullable<Sco
         : `This model of ${providerName(judge.provider)} judged`}{" "}
       the outputs by the seller’s rubrics in {formatCount(card.judgedCases)}{" "}
       {card.judgedCases === 1 ? "case" : "cases"}. These figures are no part of the pass rate above. Rubrics:
-      SHA-256 <code>{judge.rubricsSha256.slice(0, 16)}…</code>
+      hash <code>{judge.rubricsHash.slice(0, 16)}…</code>
     </p>
     <table className="score-card">
       <thead>

@@ -88,7 +88,7 @@ function NewEvaluation({ testSet, onStart }: NewEvaluationProps) {
     Number.isInteger(request.repeats) &&
     Number(maxCost) > 0;
   const estimate = useQuery({
-    queryKey: ["evaluation-estimate", product.id, testSet.sha256, request],
+    queryKey: ["evaluation-estimate", product.id, testSet.hash, request],
     queryFn: async ({ signal }) => await stoa.evaluations.estimate(product.id, request, { signal }),
     enabled: isComplete,
     retry: false,

@@ -52,7 +52,7 @@ function TestSetSection({ testSet }: { testSet: TestSet }) {
   const save = useAction({
     run: async (next: TestCaseInput[]) => {
       const stored = await stoa.products.testSet.get(product.id);
-      if (stored.sha256 !== testSet.sha256) {
+      if (stored.hash !== testSet.hash) {
         client.setQueryData(testSetQuery(product.id).queryKey, stored);
         throw new ChangedElsewhere("The tests were changed elsewhere. They are shown now; save again.");
       }
@@ -102,9 +102,9 @@ function TestSetSection({ testSet }: { testSet: TestSet }) {
           onRemove={(removed) => save.start(cases.filter((_, at) => at !== removed))}
         />
       )}
-      {testSet.sha256 && (
+      {testSet.hash && (
         <p className="xs soft">
-          SHA-256 <code>{testSet.sha256.slice(0, 16)}…</code>
+          Hash <code>{testSet.hash.slice(0, 16)}…</code>
         </p>
       )}
       <div className="flush">
