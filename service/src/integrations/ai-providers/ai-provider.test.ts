@@ -486,6 +486,22 @@ for (const provider of [
   });
 }
 
+test("groq with options: sends OpenAI's fields, and a limit without maxTokens", async (t) => {
+  const { server, providers } = await openTestProviders(t);
+  const messages = [
+    { role: "system", content: "Be brief." },
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: "Hello" },
+    { role: "user", content: "Bye" },
+  ] as const;
+  const sent = { model: "some-model", messages, stream: true, stream_options: { include_usage: true } };
+  await providers.run(providerCall("groq", { messages, options: { temperature: 0, maxTokens: 7 } }));
+  assert.deepEqual(lastOf(server).body, { ...sent, temperature: 0, max_tokens: 7 });
+  await providers.run(providerCall("groq", { messages, options: { capTokens: 9 } }));
+  assert.deepEqual(lastOf(server).body, { ...sent, max_tokens: 9 });
+  assert.equal(lastOf(server).headers.authorization, `Bearer ${GOOD_KEY}`);
+});
+
 const sandboxed = (model: string, more: Partial<ProviderCall> = {}) =>
   providerCall("sandbox", { model, apiKey: "", ...more });
 

@@ -27,11 +27,25 @@ export function baseUrlOf(
  */
 const MODEL_PATH = /^[\w-][\w.-]*(\/[\w-][\w.-]*)*$/;
 
+/** The providers whose requests a package builds; chat-request.ts builds those of the others. */
+type PackagedProvider = "openai" | "anthropic" | "google" | "mistral";
+
+const packaged: ReadonlySet<ProviderId> = new Set<PackagedProvider>([
+  "openai",
+  "anthropic",
+  "google",
+  "mistral",
+]);
+
+export const hasPackage = (call: ProviderCall): call is ProviderCall & { provider: PackagedProvider } =>
+  packaged.has(call.provider);
+
 /** Loads the provider's package with its first call. */
-export async function languageModel(access: ProviderAccess, call: ProviderCall): Promise<Model> {
-  const baseURL = baseUrlOf(access, call);
-  if (baseURL === undefined) throw noBaseUrlError(call.provider);
-  const settings = { apiKey: call.apiKey, baseURL, fetch: access.fetch };
+export async function languageModel(
+  access: ProviderAccess,
+  call: ProviderCall & { provider: PackagedProvider },
+): Promise<Model> {
+  const settings = { apiKey: call.apiKey, baseURL: mustHaveBaseUrl(access, call), fetch: access.fetch };
   switch (call.provider) {
     case "openai":
       // Without `.chat()` the SDK uses the Responses API, which many proxies do not support.
@@ -43,16 +57,6 @@ export async function languageModel(access: ProviderAccess, call: ProviderCall):
       return (await import("@ai-sdk/google")).createGoogleGenerativeAI(settings)(call.model);
     case "mistral":
       return (await import("@ai-sdk/mistral")).createMistral(settings)(call.model);
-    default: {
-      const { compatibleModel } = await import("./compatible-model.ts");
-      return compatibleModel(call.model, {
-        provider: `${call.provider}.chat`,
-        url: ({ path }) => `${baseURL}${path}`,
-        headers: call.apiKey === "" ? {} : { authorization: `Bearer ${call.apiKey}` },
-        fetch: access.fetch,
-        includeUsage: true,
-      });
-    }
   }
 }
 
@@ -75,6 +79,12 @@ export const callOptions = ({ messages, options }: ProviderCall, signal: AbortSi
 function maxOutputTokensOf({ maxTokens, capTokens }: ProviderCall["options"]) {
   const maxOutputTokens = maxTokens ?? capTokens;
   return maxOutputTokens === undefined ? {} : { maxOutputTokens };
+}
+
+export function mustHaveBaseUrl(access: ProviderAccess, call: ProviderCall): string {
+  const baseUrl = baseUrlOf(access, call);
+  if (baseUrl === undefined) throw noBaseUrlError(call.provider);
+  return baseUrl;
 }
 
 function noBaseUrlError(provider: ProviderId): ProviderError {

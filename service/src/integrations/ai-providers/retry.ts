@@ -1,3 +1,4 @@
+import { followSignal } from "../../core/follow-signal.ts";
 import type { ProviderCall } from "./ai-provider.ts";
 import type { CallFailure } from "./provider-errors.ts";
 
@@ -32,10 +33,14 @@ export function startDeadline(
   const startedAt = performance.now();
   const total = new AbortController();
   const timer = setTimeout(() => total.abort(new TotalTimeout()), totalMs);
+  const unfollow = followSignal(total, callerSignal);
   return {
-    signal: AbortSignal.any([callerSignal, total.signal]),
+    signal: total.signal,
     remainingMs: () => totalMs - (performance.now() - startedAt),
-    stop: () => clearTimeout(timer),
+    stop() {
+      clearTimeout(timer);
+      unfollow();
+    },
   };
 }
 

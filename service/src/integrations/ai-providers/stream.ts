@@ -1,10 +1,18 @@
+import { followSignal } from "../../core/follow-signal.ts";
 import { GrowingText } from "../../core/growing-text.ts";
 import type { FetchOptions } from "../egress/guarded-fetch.ts";
 import { type ProviderAnswer, type ProviderCall, ProviderError, type ProviderId } from "./ai-provider.ts";
 import { type CallResult, toAnswer } from "./answer.ts";
 import type { AnswerAllocation, AnswerMemory } from "./answer-memory.ts";
+import { sendChatRequest } from "./chat-request.ts";
 import { type Part, readChatCompletion, readChatStream } from "./chat-stream.ts";
-import { callOptions, languageModel, type ProviderAccess, usesChatCompletions } from "./models.ts";
+import {
+  callOptions,
+  hasPackage,
+  languageModel,
+  type ProviderAccess,
+  usesChatCompletions,
+} from "./models.ts";
 import { type CallFailure, toFailure } from "./provider-errors.ts";
 import { type Deadline, type RetryOptions, startDeadline, waitForRetry } from "./retry.ts";
 import { withResponseStatus } from "./upstream-error.ts";
@@ -55,12 +63,15 @@ async function* streamWithRetries(providers: Providers, request: ProviderCall, d
   }
 }
 
+/** One for all, because without a reason each abort creates an error with its stack. */
+const ended = new Error("the attempt has ended");
+
 class Attempt {
   readonly #providers: Providers;
   readonly #call: ProviderCall;
   readonly #attempts: number;
   readonly #end = new AbortController();
-  readonly #signal: AbortSignal;
+  readonly #unfollow: () => void;
   readonly #memory: AnswerAllocation;
   /** The provider's status, after its response began. */
   #status: number | undefined;
@@ -71,13 +82,14 @@ class Attempt {
     this.#providers = providers;
     this.#call = call;
     this.#attempts = attempts;
-    this.#signal = AbortSignal.any([signal, this.#end.signal]);
+    this.#unfollow = followSignal(this.#end, signal);
     this.#memory = providers.answerMemory.allocate();
   }
 
   /** Without this the SDK reads on after an error, and a slow provider keeps the connection. */
   abort(): void {
-    this.#end.abort();
+    this.#unfollow();
+    this.#end.abort(ended);
     this.#memory.release();
   }
 
@@ -104,8 +116,32 @@ class Attempt {
   }
 
   async #parts(): Promise<AsyncIterable<Part>> {
-    const model = await languageModel({ ...this.#providers, fetch: this.#fetch }, this.#call);
-    const options = { ...callOptions(this.#call, this.#signal), includeRawChunks: true };
+    const call = this.#call;
+    const { baseUrls } = this.#providers;
+    if (hasPackage(call)) return this.#partsOfPackage({ baseUrls, fetch: this.#fetch }, call);
+    return this.#readChat(await sendChatRequest({ baseUrls, fetch: this.#send }, call, this.#end.signal));
+  }
+
+  async #readChat(response: Response): Promise<AsyncIterable<Part>> {
+    const { status, headers, body } = response;
+    if (!response.ok)
+      throw new ErrorResponseFound(status, await this.#textOf(response), Object.fromEntries(headers));
+    if (!isJson(response))
+      return readChatStream(body ?? new ReadableStream({ start: (empty) => empty.close() }));
+    const text = await this.#textOf(response);
+    const completion = parseCompletion(text);
+    // The text is parsed: the output allocates its own memory.
+    this.#memory.release();
+    if (completion === undefined) throw new ErrorResponseFound(status, text);
+    return readChatCompletion(completion);
+  }
+
+  async #partsOfPackage(
+    access: ProviderAccess,
+    call: Parameters<typeof languageModel>[1],
+  ): Promise<AsyncIterable<Part>> {
+    const model = await languageModel(access, call);
+    const options = { ...callOptions(this.#call, this.#end.signal), includeRawChunks: true };
     try {
       return (await model.doStream(options)).stream;
     } catch (error) {
@@ -148,13 +184,13 @@ class Attempt {
   failureOf(error: unknown): CallFailure {
     if (error instanceof ProviderError) return { error: error, retry: "never" };
     // After an abort the SDK and fetch throw errors of their own; the reason is the real cause.
-    if (this.#signal.aborted) return toFailure(this.#signal.reason, this.#call, this.#attempts);
+    if (this.#end.signal.aborted) return toFailure(this.#end.signal.reason, this.#call, this.#attempts);
     const failure = toFailure(withResponseStatus(this.#status, error), this.#call, this.#attempts);
     return this.#hasBegun ? { ...failure, retry: "never" } : failure;
   }
 
-  readonly #fetch: typeof globalThis.fetch = async (input, init) => {
-    const { provider, timeoutMs, progress } = this.#call;
+  readonly #send: typeof globalThis.fetch = async (input, init) => {
+    const { timeoutMs, progress } = this.#call;
     const fetchOptions: RequestInit & FetchOptions = {
       ...init,
       silenceMs: timeoutMs,
@@ -164,6 +200,13 @@ class Attempt {
     };
     const response = await this.#providers.fetch(input, fetchOptions);
     this.#status = response.status;
+    return response;
+  };
+
+  /** For the SDK, which builds the request and reads only what has no chat stream. */
+  readonly #fetch: typeof globalThis.fetch = async (input, init) => {
+    const { provider } = this.#call;
+    const response = await this.#send(input, init);
     if (!response.ok) return new Response((await this.#textOf(response)) || null, response);
     if (isJson(response)) {
       const found = readJsonResponse(provider, response.status, await this.#textOf(response));
@@ -195,10 +238,12 @@ class ChatStreamFound extends Error {
 class ErrorResponseFound extends Error {
   readonly statusCode: number;
   readonly responseBody: string;
-  constructor(statusCode: number, responseBody: string) {
+  readonly responseHeaders: Record<string, string>;
+  constructor(statusCode: number, responseBody: string, responseHeaders: Record<string, string> = {}) {
     super("the provider sent an error");
     this.statusCode = statusCode;
     this.responseBody = responseBody;
+    this.responseHeaders = responseHeaders;
   }
 }
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
+import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
@@ -460,4 +461,34 @@ test("close: aborts running calls", async (t) => {
   const response = await safe.fetch(server.url);
   await safe.close();
   await assert.rejects(response.text(), TargetFailure);
+});
+
+test("names and values, or a Request with the same: the same request on the wire", async (t) => {
+  const received: string[] = [];
+  const { url } = await serve(t, async (request, response) => {
+    const headers = Object.entries(request.headers).toSorted(([a], [b]) => (a < b ? -1 : 1));
+    received.push(JSON.stringify([request.method, request.url, headers, await text(request)]));
+    response.end();
+  });
+  const fetch = fetchWith(t, guardWith("loopback"));
+  const inits: RequestInit[] = [
+    {},
+    { headers: { "X-One": "1", Host: "elsewhere", Expect: "100-continue" } },
+    { method: "POST", body: "naïve 🗝", headers: { "Content-Type": "application/json", Accept: "a, b" } },
+    { method: "POST", body: "without a type" },
+  ];
+  for (const init of inits) {
+    await (await fetch(`${url}/a?b=c`, init)).text();
+    await (await fetch(new Request(`${url}/a?b=c`, init))).text();
+    const [plain, whole] = received.splice(0);
+    assert.equal(plain, whole);
+  }
+});
+
+test("names and values that no header may have: TargetFailure, and no request", async (t) => {
+  const { url, requests } = await serve(t, (_, response) => response.end());
+  const fetch = fetchWith(t, guardWith("loopback"));
+  for (const headers of [{ "x-one": "a\r\nx-two: b" }, { "x one": "a" }, { "x-one": "🗝" }])
+    await assert.rejects(fetch(url, { headers: headers as never }), TargetFailure);
+  assert.deepEqual(requests, []);
 });

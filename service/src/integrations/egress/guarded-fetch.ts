@@ -104,7 +104,10 @@ export function createGuardedFetch(
   ): Promise<Response> {
     const url = checkTarget(guard, input instanceof Request ? input.url : String(input));
     const signal = init?.signal ?? (input instanceof Request ? input.signal : null);
-    const options = await toDispatch(url, new Request(input, { ...init, signal: null }));
+    const plain = findPlainRequest(input, init);
+    const options = plain
+      ? toDispatch(url, plain)
+      : toDispatch(url, await readRequest(new Request(input, { ...init, signal: null })));
     signal?.throwIfAborted();
     const silenceMs = init?.silenceMs;
     const own = silenceMs === undefined ? limits : { ...limits, headersMs: silenceMs, bodyIdleMs: silenceMs };
@@ -123,18 +126,39 @@ function checkTarget(guard: EgressGuard, text: string): URL {
   return required(parseUrl(text), "a URL without a problem");
 }
 
+interface SentRequest {
+  method: string;
+  /** Names in lower case. */
+  headers: Record<string, string>;
+  body: string | Uint8Array | null;
+}
+
+/**
+ * The request of a caller that passes names, values and a text. `new Request` and its headers take a tenth of the CPU time of a
+ * call. null: only `Request` can read it.
+ */
+function findPlainRequest(input: string | URL | Request, init: RequestInit | undefined): SentRequest | null {
+  const { method = "GET", headers = {}, body = null } = init ?? {};
+  if (input instanceof Request || Object.getPrototypeOf(headers) !== Object.prototype) return null;
+  if (body !== null && typeof body !== "string") return null;
+  if (method !== (body === null ? "GET" : "POST")) return null;
+  const sent: Record<string, string> = body === null ? {} : { "content-type": "text/plain;charset=UTF-8" };
+  for (const [name, value] of Object.entries(headers as Record<string, string>))
+    sent[name.toLowerCase()] = value;
+  return { method, headers: sent, body };
+}
+
 /** Reads the whole body, because some targets do not accept chunked encoding. */
-async function toDispatch(url: URL, request: Request): Promise<Dispatcher.DispatchOptions> {
-  const headers = new Headers(request.headers);
-  for (const name of OWN_HEADERS) headers.delete(name);
-  headers.set("accept-encoding", "identity");
-  return {
-    origin: url.origin,
-    path: url.pathname + url.search,
-    method: request.method,
-    headers: Object.fromEntries(headers),
-    body: request.body === null ? null : new Uint8Array(await request.arrayBuffer()),
-  };
+const readRequest = async (request: Request): Promise<SentRequest> => ({
+  method: request.method,
+  headers: Object.fromEntries(request.headers),
+  body: request.body === null ? null : new Uint8Array(await request.arrayBuffer()),
+});
+
+function toDispatch(url: URL, { method, headers, body }: SentRequest): Dispatcher.DispatchOptions {
+  for (const name of OWN_HEADERS) delete headers[name];
+  headers["accept-encoding"] = "identity";
+  return { origin: url.origin, path: url.pathname + url.search, method, headers, body };
 }
 
 function guardedAgent(guard: EgressGuard, limits: FetchLimits, mayBeOwn: boolean): Agent {
@@ -222,6 +246,7 @@ class FetchHandler implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | null = null;
   #body: ReadableStreamDefaultController<Uint8Array> | null = null;
   #timer: NodeJS.Timeout | undefined;
+  #awaited: FetchPhase | null = null;
   #receivedBytes = 0;
   #maxBytes: number;
   #failure: Error | null = null;
@@ -291,7 +316,7 @@ class FetchHandler implements Dispatcher.DispatchHandler {
 
   /** The target's timer stops while the reader is busy. */
   #pause(controller: Dispatcher.DispatchController): void {
-    clearTimeout(this.#timer);
+    this.#stopTimer();
     controller.pause();
   }
 
@@ -302,7 +327,9 @@ class FetchHandler implements Dispatcher.DispatchHandler {
   }
 
   #await(phase: FetchPhase, limitMs: number): void {
+    if (this.#awaited === phase && this.#timer) return void this.#timer.refresh();
     clearTimeout(this.#timer);
+    this.#awaited = phase;
     this.#timer = setTimeout(() => this.#fail(new TargetTimeout(phase)), limitMs);
   }
 
@@ -317,8 +344,13 @@ class FetchHandler implements Dispatcher.DispatchHandler {
     this.#controller?.abort(this.#failure);
   }
 
-  #settle(): void {
+  #stopTimer(): void {
     clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #settle(): void {
+    this.#stopTimer();
     this.#signal?.removeEventListener("abort", this.#onAbort);
   }
 }
