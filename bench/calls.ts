@@ -21,6 +21,10 @@ export interface Calls {
   spreadMs: number;
   /** What is timed: the whole answer, or the first word of a stream. */
   until: "end" | "first word";
+  /** A pattern that each answer must match; default: none. */
+  answer?: string;
+  /** Calls before the measurement; default: WARM_UP. */
+  warmUp?: number;
 }
 
 export interface Called {
@@ -36,7 +40,7 @@ const WORD = /"text":"[^"]|"content":"[^"]/;
 
 async function run(job: Calls): Promise<Called> {
   const agent = new Agent({ keepAlive: true, maxSockets: job.atOnce });
-  for (let n = 0; n < WARM_UP; n++) await call({ ...job, body: job.warmUpBody }, agent);
+  for (let n = 0; n < (job.warmUp ?? WARM_UP); n++) await call({ ...job, body: job.warmUpBody }, agent);
   const times: number[] = [];
   const begun = performance.now();
   let left = job.amount;
@@ -49,7 +53,7 @@ async function run(job: Calls): Promise<Called> {
   return { times, perSecond: job.amount / ((performance.now() - begun) / 1000) };
 }
 
-function call({ url, headers, body, until }: Calls, agent: Agent): Promise<number> {
+function call({ url, headers, body, until, answer = "" }: Calls, agent: Agent): Promise<number> {
   return new Promise((resolve, reject) => {
     const begun = performance.now();
     const sent = {
@@ -66,7 +70,7 @@ function call({ url, headers, body, until }: Calls, agent: Agent): Promise<numbe
       });
       response.on("error", reject).on("end", () => {
         const ms = until === "end" ? performance.now() - begun : firstWordMs;
-        const isWhole = until === "end" || END.test(text);
+        const isWhole = (until === "end" || END.test(text)) && new RegExp(answer).test(text);
         if (response.statusCode === 200 && isWhole && ms !== undefined) resolve(ms);
         else reject(new Error(`${url}: ${response.statusCode} ${text}`));
       });

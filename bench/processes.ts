@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import { openSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
@@ -106,7 +107,9 @@ export const startScript = (script: URL, args: string[], options: Start = {}) =>
   start(process.execPath, [fileURLToPath(script), ...args], options);
 
 /** Node's arguments of `npm start`, so that the service is measured as it is run. */
-export function argumentsOfStart(): string[] {
-  const { scripts } = createRequire(import.meta.url)("../package.json") as { scripts: { start: string } };
+export function argumentsOfStart(root = ROOT): string[] {
+  const { scripts } = createRequire(import.meta.url)(join(root, "package.json")) as {
+    scripts: { start: string };
+  };
   return scripts.start.split(" ").slice("exec node".split(" ").length);
 }

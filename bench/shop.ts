@@ -6,7 +6,7 @@ import { type Connection, openPool } from "@stoa/service/platform/db/database.ts
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { filledDataFolder } from "./data-folder.ts";
 import type { Options } from "./options.ts";
-import { argumentsOfStart, atEnd, start } from "./processes.ts";
+import { argumentsOfStart, atEnd, ROOT, start } from "./processes.ts";
 import { type Seeded, seed, signInAll } from "./seed.ts";
 
 const PRODUCTS = 10_000;
@@ -114,12 +114,15 @@ export async function withBase<T>(dataDir: string, connection: Connection, work:
   }
 }
 
+/** Of this work tree, or of the one at `root`. */
 export async function startService(
   profile: string | undefined,
   settings: Record<string, string>,
+  root = ROOT,
 ): Promise<Node> {
   const profiling = profile ? ["--cpu-prof", `--cpu-prof-dir=${profile}`] : [];
-  const service = start(process.execPath, [...profiling, ...argumentsOfStart()], {
+  const service = start(process.execPath, [...profiling, ...argumentsOfStart(root)], {
+    cwd: root,
     env: {
       PORT: "0",
       DATABASE_URL: "",

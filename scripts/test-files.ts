@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import { isFullSize } from "../service/test/full-size.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
-const PATTERNS = ["{contract,evaluation,service,sdk,cli}/**/*.test.ts", "e2e/**/*.e2e.ts"];
+const PATTERNS = ["{contract,evaluation,service,sdk,cli,bench}/**/*.test.ts", "e2e/**/*.e2e.ts"];
 const HELPERS = "{service,cli}/test/*.ts";
 /**
  * Tests that start processes take longest, so they start first. The first one loads the demo shop, which other end-to-end

@@ -8,6 +8,7 @@ import { toId, toUuid } from "@stoa/service/core/ids.ts";
 import { openDatabase, openPool } from "@stoa/service/platform/db/database.ts";
 import { askedDuring } from "@stoa/service/test/statements.ts";
 import type pg from "pg";
+import { problemsOf } from "../ledger-problems.ts";
 import type { Lane } from "../load.ts";
 import { type Measured, measure } from "../measure.ts";
 import type { Options } from "../options.ts";
@@ -191,16 +192,10 @@ async function turn({ connection }: Shop, replay: Replay, { market, atOnce }: Re
   return pgbench({ script, constants, connection, connections: atOnce, seconds: PGBENCH_SECONDS });
 }
 
-/** Generated products start with a number of purchases for sorting, which have no orders. */
-const isOfTheShop = (problem: string) => /^Product \S+ counts \d+ purchases/.test(problem);
-
 /** Verifies the result, since a wrong one may be fast. */
 async function mustBeProved(pool: pg.Pool): Promise<void> {
   const { problems: differences, transactions } = await verifyLedger(openDatabase(pool));
-  const problems = differences.filter((problem, at) => {
-    const kind = problem.startsWith("There are ") ? differences[at - 1]! : problem;
-    return !isOfTheShop(kind);
-  });
+  const problems = problemsOf(differences);
   if (problems.length > 0) throw new Error(`the ledger is wrong: ${problems.slice(0, 5).join(" ")}`);
   if (transactions === 0) throw new Error("nothing was booked");
 }
