@@ -416,7 +416,10 @@ async function checkChange(
   }
   const scan = await checkScan(db, after, fields);
   const released = releasedVersion(ctx, before, after);
-  if (fields.includes("content") && !isDeepStrictEqual(released, before.released))
+  if (
+    VERSIONED_FIELDS.some((field) => fields.includes(field)) &&
+    !isDeepStrictEqual(released, before.released)
+  )
     await mustAcknowledgeRegression(
       ctx,
       db,

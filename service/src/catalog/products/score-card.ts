@@ -2,6 +2,7 @@ import type { Regression, ScoreCard } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { ruleViolation } from "../../core/errors.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
+import type { VersionRow } from "./queries.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
@@ -18,10 +19,13 @@ export type FindScoreCard = (
   product: { id: string; authorId: string; released: number[] | null },
 ) => Promise<ScoreCard | null>;
 
-/** The models on which a content passes less than the content on sale, as far as evaluations of both completed. */
+/** What a version runs. */
+export type VersionDefinition = Pick<VersionRow, "content" | "contentFormat" | "variables">;
+
+/** The models on which a version passes less than the one on sale, as far as evaluations of both completed. */
 export type FindReleaseRegressions = (
   db: Queries,
-  release: { productId: string; onSale: string; content: string },
+  release: { productId: string; onSale: string } & VersionDefinition,
 ) => Promise<ReleaseRegression[]>;
 
 /** Flags the score card of a version that goes on sale, if evaluations measured it worse before. The product is locked. */
@@ -33,11 +37,10 @@ export type FlagRelease = (
 
 export type ReleaseRegression = Pick<Regression, "provider" | "model" | "before" | "after">;
 
-interface Release {
+interface Release extends VersionDefinition {
   id: string;
   /** The version that buyers get until now; null: none. */
   released: number[] | null;
-  content: string;
   acknowledgesRegression: boolean;
 }
 
@@ -45,19 +48,19 @@ interface Release {
 export async function mustAcknowledgeRegression(
   ctx: Context,
   db: Queries,
-  { id, released, content, acknowledgesRegression }: Release,
+  { id, released, acknowledgesRegression, content, contentFormat, variables }: Release,
   fix: string,
 ): Promise<void> {
   if (!released || acknowledgesRegression) return;
   const found = await ctx.findReleaseRegressions(db, {
-    ...{ productId: id, content },
+    ...{ productId: id, content, contentFormat, variables },
     onSale: released.join("."),
   });
   if (found.length === 0) return;
   const onSale = released.join(".");
   throw ruleViolation(
     "acknowledgesRegression",
-    `must be true, because evaluations measured this content worse than version ${onSale}: ${found.map(describeRegression).join("; ")}. ${fix}`,
+    `must be true, because evaluations measured this version worse than version ${onSale}: ${found.map(describeRegression).join("; ")}. ${fix}`,
   );
 }
 

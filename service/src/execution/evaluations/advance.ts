@@ -15,7 +15,7 @@ import { roundUsd } from "../provider-keys/cost.ts";
 import { type EndedItem, listEndedItems } from "../workflow-runs/ended-items.ts";
 import { engine } from "../workflow-runs/engine.ts";
 import { placeFinder, toColumnRun } from "./column-run.ts";
-import { hashContent, toRunInput } from "./evaluation-plan.ts";
+import { toRunInput } from "./evaluation-plan.ts";
 import { type Grade, gradeInProcess } from "./grading-process.ts";
 import { listCallsOfJudge, storeJudgments } from "./judge-outputs.ts";
 import { type JudgeCall, toJudgeRun } from "./judge-run.ts";
@@ -35,6 +35,7 @@ import {
   findColumnRun,
   findEvaluation,
   findReleaseOf,
+  hashDefinition,
   insertResults,
   listColumns,
   listComparable,
@@ -158,12 +159,12 @@ async function endColumnAndGoOn(
   if (fault) return end(ctx, tx, evaluation, fault);
   if (isWhole && column.n === columns.length - 1) return end(ctx, tx, evaluation, COMPLETED);
   const product = await findTestedVersion(tx, evaluation, columns);
-  if (!product || hashContent(product.content) !== evaluation.contentSha256)
+  if (!product || (await hashDefinition(tx, product)) !== evaluation.definitionSha256)
     return end(
       ctx,
       tx,
       evaluation,
-      failedBy("CONTENT_CHANGED", "The content of the draft changed. Evaluate it again."),
+      failedBy("CONTENT_CHANGED", "The content or the variables of the draft changed. Evaluate it again."),
     );
   if (!isWhole)
     return end(

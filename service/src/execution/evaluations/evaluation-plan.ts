@@ -17,7 +17,7 @@ import { findCostUsd } from "../provider-keys/cost.ts";
 import { findRunKey } from "../provider-keys/provider-keys.ts";
 import { findMissingRequirements } from "../workflow-runs/requirements.ts";
 import type { ColumnSpec } from "./column-run.ts";
-import type { StoredJudge } from "./queries.ts";
+import { hashDefinition, type StoredJudge } from "./queries.ts";
 
 interface OutputColumn extends ColumnSpec {
   kind: "product" | "baseline";
@@ -34,6 +34,7 @@ export interface PlannedColumn extends Omit<OutputColumn, "kind"> {
 export interface EvaluationPlan {
   product: Product;
   contentSha256: string;
+  definitionSha256: string;
   testSet: StoredTestSet;
   columns: PlannedColumn[];
   judge: StoredJudge | null;
@@ -67,7 +68,8 @@ export async function planEvaluation(
   const judge = await planJudge(ctx, caller, testSet, request);
   return {
     product,
-    contentSha256: hashContent(product.content),
+    contentSha256: digestOf(product.content).toString("hex"),
+    definitionSha256: await hashDefinition(ctx.db, product),
     testSet,
     columns: columns.flatMap((column, index) => withJudge(column, index, judge)),
     judge: judge?.stored ?? null,
@@ -82,8 +84,6 @@ function withJudge(column: OutputColumn, index: number, judge: PlannedJudge | nu
   const { apiKeys } = judge;
   return [judged, { kind: "judge", judgesN: index * 2, provider, model, isSandbox, apiKeys }];
 }
-
-export const hashContent = (content: string): string => digestOf(content).toString("hex");
 
 /** The variables may have changed since the test set was stored. */
 const toTestSetProblem = ({ field, reason }: FieldProblem): FieldProblem => ({

@@ -57,7 +57,7 @@ export async function createEvaluation(
   productId: string,
   request: EvaluateProduct,
 ): Promise<DataResponse<Evaluation>> {
-  const { product, contentSha256, testSet, columns, judge } = await planEvaluation(
+  const { product, contentSha256, definitionSha256, testSet, columns, judge } = await planEvaluation(
     ctx,
     caller,
     productId,
@@ -72,6 +72,7 @@ export async function createEvaluation(
       userId: caller.userId,
       version: product.version,
       contentSha256,
+      definitionSha256,
       testSetId: testSet.id,
       repeats: request.repeats,
       maxCostUsd: request.maxCost,

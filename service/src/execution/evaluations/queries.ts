@@ -7,6 +7,8 @@ import type {
 } from "@stoa/contract";
 import type { Judgment } from "@stoa/evaluation";
 import { sql } from "kysely";
+import type { VersionDefinition } from "../../catalog/products/score-card.ts";
+import { firstOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { ModelPrice } from "./model-prices.ts";
@@ -27,7 +29,10 @@ export interface EvaluationRow {
   productId: string;
   userId: string;
   version: string;
+  /** What buyers see. It says nothing about variables. */
   contentSha256: string;
+  /** Of everything that the version runs: content, format and variables. */
+  definitionSha256: string;
   testSetId: string;
   repeats: number;
   maxCostUsd: string;
@@ -130,6 +135,7 @@ const COLUMNS = [
     "userId",
     "version",
     "contentSha256",
+    "definitionSha256",
     "testSetId",
     "repeats",
     "maxCostUsd",
@@ -361,27 +367,38 @@ export type CardRow = Omit<EvaluationRow, "completedAt"> & {
   scores: ScoreCard["models"];
 };
 
-/** The newest completed one of a version, unless its content was another draft then. */
+/** The newest completed one of a version, unless it was another draft then. */
 export async function findCardEvaluation(
   db: Queries,
   { productId, version }: Released,
 ): Promise<CardRow | undefined> {
   const { rows } = await sql<CardRow>`
-    select e.id, e.product_id, e.user_id, e.version, e.content_sha256, e.test_set_id, e.repeats, e.max_cost_usd,
-           e.price_list, e.judge, e.started_by, e.model_prices, e.regressions, e.status, e.error_code, e.error_message,
+    select e.id, e.product_id, e.user_id, e.version, e.content_sha256, e.definition_sha256, e.test_set_id, e.repeats,
+           e.max_cost_usd, e.price_list, e.judge, e.started_by, e.model_prices, e.regressions, e.status, e.error_code, e.error_message,
            e.created_at, e.completed_at, e.scores
       from evaluations e join product_versions v on v.product_id = e.product_id and v.version = e.version
      where e.product_id = ${productId} and e.version = ${version} and e.status = 'completed'
-       and e.content_sha256 = encode(sha256(convert_to(v.content, 'UTF8')), 'hex')
+       and e.definition_sha256 = definition_hash(v.content, v.content_format, v.variables)
      order by e.id desc limit 1`.execute(db);
   return rows[0];
 }
 
-/** The newest completed one of any version with this content. */
-export async function findNewestOfContent(db: Queries, productId: string, contentSha256: string) {
-  const { rows } = await sql<Pick<CardRow, "id" | "testSetId" | "contentSha256" | "scores">>`
-    select id, test_set_id, content_sha256, scores from evaluations
-     where product_id = ${productId} and content_sha256 = ${contentSha256} and status = 'completed'
+export async function hashDefinition(
+  db: Queries,
+  { content, contentFormat, variables }: VersionDefinition,
+): Promise<string> {
+  const { rows } = await sql<{ hash: string }>`
+    select definition_hash(${content}, ${contentFormat}, ${JSON.stringify(variables)}::jsonb) as hash`.execute(
+    db,
+  );
+  return firstOf(rows).hash;
+}
+
+/** The newest completed one of any version with this definition. */
+export async function findNewestOfDefinition(db: Queries, productId: string, definitionSha256: string) {
+  const { rows } = await sql<Pick<CardRow, "id" | "testSetId" | "definitionSha256" | "scores">>`
+    select id, test_set_id, definition_sha256, scores from evaluations
+     where product_id = ${productId} and definition_sha256 = ${definitionSha256} and status = 'completed'
      order by id desc limit 1`.execute(db);
   return rows[0];
 }
@@ -389,8 +406,8 @@ export async function findNewestOfContent(db: Queries, productId: string, conten
 const MAX_COMPARED = 200;
 
 /**
- * Completed evaluations of released versions by the same test set, the oldest first, without the given one: the newest of the same content,
- * the newest of other contents, and the first of the same content that measured each model.
+ * Completed evaluations of released versions by the same test set, the oldest first, without the given one: the newest of the same
+ * definition, the newest of others, and the first of the same definition that measured each model.
  */
 export async function listComparable(
   db: Queries,
@@ -399,13 +416,13 @@ export async function listComparable(
     productId,
     version,
     testSetId,
-    contentSha256,
-  }: Pick<EvaluationRow, "id" | "productId" | "version" | "testSetId" | "contentSha256">,
+    definitionSha256,
+  }: Pick<EvaluationRow, "id" | "productId" | "version" | "testSetId" | "definitionSha256">,
 ): Promise<ComparableEvaluation[]> {
   const { rows } = await sql<ComparableEvaluation>`
     with comparable as materialized (
-      select e.id, v.numbers, e.content_sha256 = ${contentSha256} as is_same,
-             row_number() over (partition by e.content_sha256 = ${contentSha256} order by e.id desc) as age
+      select e.id, v.numbers, e.definition_sha256 = ${definitionSha256} as is_same,
+             row_number() over (partition by e.definition_sha256 = ${definitionSha256} order by e.id desc) as age
         from evaluations e
         join products p on p.id = e.product_id
         join product_versions v on v.product_id = e.product_id and v.version = e.version
@@ -419,7 +436,7 @@ export async function listComparable(
        cross join json_to_recordset(e.scores) as m (provider text, model text, rate json)
        where c.is_same and m.rate is not null
        order by m.provider, m.model, c.id)
-    select e.id, e.version, e.content_sha256, e.completed_at, e.scores, e.regressions,
+    select e.id, e.version, e.definition_sha256, e.completed_at, e.scores, e.regressions,
            c.numbers < (select numbers from product_versions
                          where product_id = e.product_id and version = ${version}) as is_older
       from comparable c join evaluations e on e.id = c.id
@@ -428,7 +445,7 @@ export async function listComparable(
   return rows;
 }
 
-/** null: buyers do not get this version. `isAcknowledged`: the changelog of its content says that it passes less. */
+/** null: buyers do not get this version. `isAcknowledged`: the changelog of a version that runs the same says that it passes less. */
 export async function findReleaseOf(
   db: Queries,
   { productId, version }: Released,
@@ -436,7 +453,7 @@ export async function findReleaseOf(
   const { rows } = await sql<{ major: number; isAcknowledged: boolean }>`
     select v.numbers[1] as major,
            exists (select from product_versions o where o.product_id = v.product_id and o.acknowledges_regression
-                     and o.content = v.content) as is_acknowledged
+                     and (o.content, o.content_format, o.variables) = (v.content, v.content_format, v.variables)) as is_acknowledged
       from product_versions v join products p on p.id = v.product_id and p.released = v.numbers
      where v.product_id = ${productId} and v.version = ${version}`.execute(db);
   return rows[0] ?? null;

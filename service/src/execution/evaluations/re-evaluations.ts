@@ -199,13 +199,13 @@ async function start(
   const used = await sumRepetitions(tx, productId, monthStartOf(ctx.now()));
   const leftUsd = roundUsd(Math.min(Number(maxCostUsd), Number(monthlyBudgetUsd) - used.cost));
   if (leftUsd <= 0 || leftUsd < costOf(columns)) return;
-  const { userId, version, contentSha256, testSetId, repeats, judge } = source;
+  const { userId, version, contentSha256, definitionSha256, testSetId, repeats, judge } = source;
   await beginEvaluation(
     ctx,
     tx,
     {
-      ...{ id: ctx.newId(), productId, userId, version, contentSha256, testSetId, repeats },
-      ...{ judge, maxCostUsd: leftUsd, startedBy, modelPrices },
+      ...{ id: ctx.newId(), productId, userId, version, contentSha256, definitionSha256 },
+      ...{ testSetId, repeats, judge, maxCostUsd: leftUsd, startedBy, modelPrices },
     },
     columns,
     { product, testSet: await mustFindTestSet(tx, source) },

@@ -3,7 +3,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { wilsonInterval } from "@stoa/evaluation/statistics";
 import { emailsToUser } from "../../../test/emails.ts";
 import { sandboxRequest, startEvaluation, storeTestSet, untilEvaluated } from "../../../test/evaluations.ts";
-import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { notificationsOf, titlesOf } from "../../../test/notifications.ts";
@@ -11,6 +11,7 @@ import { type ProviderServer, startProviderServer } from "../../../test/provider
 import { createProviderKey, providersAt } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { startWorker } from "../../../test/workflows.ts";
+import { digestOf } from "../../core/digest.ts";
 import { newUuid, requireUuid } from "../../core/ids.ts";
 import { advanceEvaluation, advanceEvaluations } from "./advance.ts";
 import { notifyOfRegression, notifyOfRegressionJob } from "./buyer-notifications.ts";
@@ -320,6 +321,57 @@ test("a worse version: flagged when its evaluation shows it, and refused without
   );
 });
 
+const wordOf = (word: string) => ({
+  variables: [
+    { name: "word", required: false, default: word },
+    { name: "topic", required: true },
+  ],
+});
+
+test("a worse default of a variable: the version's fault and not the model's, and refused without the seller's word when it is known", async () => {
+  const productId = await createEvaluated(sandboxRequest, {
+    content: "Say {{word}} to {{topic}}.",
+    ...wordOf("yes"),
+  });
+  assert.equal((await patch(productId, wordOf("no"))).status, 200, "not measured yet");
+  assert.equal(await cardOf(productId), null);
+  await evaluate(productId, sandboxRequest);
+  const [{ cause, before, after }] = (await cardOf(productId)).regressions;
+  assert.deepEqual([cause, before.version, before.passed, after.passed], ["version", "1.0.0", 12, 0]);
+  await patch(productId, wordOf("yes"));
+  await evaluate(productId, sandboxRequest);
+  assert.deepEqual((await cardOf(productId)).regressions, []);
+  assertError(await patch(productId, wordOf("no")), 422, "VALIDATION_ERROR", "acknowledgesRegression");
+  const word = { ...wordOf("no"), acknowledgesRegression: true, changelog: "Says no by default." };
+  assert.equal((await patch(productId, word)).status, 200);
+  await evaluate(productId, sandboxRequest);
+  assert.deepEqual((await cardOf(productId)).regressions, []);
+});
+
+test("another format of the same content: another version, whose drop is not the model's", async () => {
+  const content = '[{"role":"user","content":"Say yes to {{topic}}."}]';
+  const productId = await createProduct(author, { content, contentFormat: "text" });
+  const asked = cases.map((one) => ({ ...one, assert: [{ type: "contains", value: '"role"' }] }));
+  await storeTestSet(author, productId, asked);
+  await evaluate(productId, sandboxRequest);
+  assert.equal((await patch(productId, { contentFormat: "messages" })).status, 200);
+  const { columns, contentSha256 } = await evaluate(productId, sandboxRequest);
+  assert.deepEqual([columns[0].passed, contentSha256], [0, digestOf(content).toString("hex")]);
+  assert.equal((await cardOf(productId)).regressions[0]?.cause, "version");
+});
+
+test("a draft whose variables change: an evaluation that completed before is not on the card of the released version", async () => {
+  const productId = await createDraft(author, { content: "Say {{word}} to {{topic}}.", ...wordOf("yes") });
+  await storeTestSet(author, productId, cases);
+  await evaluate(productId, sandboxRequest);
+  await patch(productId, wordOf("no"));
+  assert.equal((await author.post(`/v1/products/${productId}/publish`)).status, 200);
+  assert.equal(await cardOf(productId), null);
+  await patch(productId, { title: "Poet again" });
+  const { data } = (await author.get("/v1/products?testedOn=sandbox-echo&limit=100")).body;
+  assert.ok(!data.some(({ id }: { id: string }) => id === productId));
+});
+
 /** A market under moderation with a product on sale that was evaluated, and the moves of its seller and moderator. */
 async function openModerated() {
   const moderated = await openMarket({ config: { moderation: true } });
@@ -547,13 +599,13 @@ test("hundreds of evaluations: the first one of the content and that of the olde
   market.clock.forward(1_000);
   const last = await evaluate(productId, sandboxRequest);
   const { rows } = await market.query(
-    "select version, test_set_id, content_sha256 from evaluations where id = $1",
+    "select version, test_set_id, definition_sha256 from evaluations where id = $1",
     [requireUuid("eval", last.id)],
   );
-  const [{ version, test_set_id: testSetId, content_sha256: contentSha256 }] = rows;
+  const [{ version, test_set_id: testSetId, definition_sha256: definitionSha256 }] = rows;
   const compared = await listComparable(market.service.ctx.db, {
     ...{ id: requireUuid("eval", last.id), productId: requireUuid("prod", productId) },
-    ...{ version, testSetId, contentSha256 },
+    ...{ version, testSetId, definitionSha256 },
   });
   assert.deepEqual(
     compared.slice(0, 2).map(({ id }) => id),
@@ -563,12 +615,12 @@ test("hundreds of evaluations: the first one of the content and that of the olde
 });
 
 /** Of 60 cases that run once. */
-function comparable(passed: number, contentSha256 = "a"): ComparableEvaluation {
+function comparable(passed: number, definitionSha256 = "a"): ComparableEvaluation {
   const rate = { value: passed / 60, ...wilsonInterval(passed, 60), effectiveN: 60 };
   const counted = { passed, n: 60, rate, baseline: null, medianCost: null, medianLatencyMs: null };
   const score = { provider: "openai", model: MODEL, isSandbox: false, ...counted };
   return {
-    ...{ id: newUuid(new Date(0)), version: "1.0.0", contentSha256, isOlder: contentSha256 !== "a" },
+    ...{ id: newUuid(new Date(0)), version: "1.0.0", definitionSha256, isOlder: definitionSha256 !== "a" },
     ...{ completedAt: new Date(0), regressions: [] },
     scores: [{ ...score, passPowerK: { k: 1, rate } }],
   };

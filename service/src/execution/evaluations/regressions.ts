@@ -10,7 +10,7 @@ type Counted = Pick<Score, "passed" | "n" | "rate">;
 export interface ComparableEvaluation {
   id: string;
   version: string;
-  contentSha256: string;
+  definitionSha256: string;
   /** Whether its version is older than the one that is compared with it. */
   isOlder: boolean;
   completedAt: Date;
@@ -23,14 +23,14 @@ export interface FoundRegression extends Regression {
   isNew: boolean;
 }
 
-interface Evaluated extends Pick<ComparableEvaluation, "contentSha256" | "completedAt" | "scores"> {
+interface Evaluated extends Pick<ComparableEvaluation, "definitionSha256" | "completedAt" | "scores"> {
   /** Whether the changelog of the version says that it passes less. */
   isAcknowledged: boolean;
 }
 
 /**
- * The models that pass less than before, beyond the intervals. `earlier` is sorted by age, the oldest first. The same content is compared
- * with its first evaluation, because a chain of small drops stays below the interval at each step.
+ * The models that pass less than before, beyond the intervals. `earlier` is sorted by age, the oldest first. The same definition is
+ * compared with its first evaluation, because a chain of small drops stays below the interval at each step.
  */
 export const findRegressions = (
   evaluated: Evaluated,
@@ -38,12 +38,12 @@ export const findRegressions = (
 ): FoundRegression[] =>
   evaluated.scores.flatMap((score) => {
     const measured = earlier.filter(({ scores }) => findScore(scores, score)?.rate);
-    const ofSameContent = measured.filter((one) => one.contentSha256 === evaluated.contentSha256);
-    const worse = findWorse(score, ofSameContent[0]);
+    const ofSameDefinition = measured.filter((one) => one.definitionSha256 === evaluated.definitionSha256);
+    const worse = findWorse(score, ofSameDefinition[0]);
     const version = worse ? null : findWorseThanVersion(score, evaluated, measured);
     const before = worse ?? version;
     if (!before) return [];
-    const known = ofSameContent.at(-1)?.regressions.find((one) => isSameModel(one, score));
+    const known = ofSameDefinition.at(-1)?.regressions.find((one) => isSameModel(one, score));
     return {
       ...{ provider: score.provider, model: score.model },
       cause: worse ? ("model" as const) : ("version" as const),
@@ -66,14 +66,14 @@ export function flagInOrder(
   evaluations: readonly ComparableEvaluation[],
   {
     version,
-    contentSha256,
+    definitionSha256,
     isAcknowledged,
-  }: Pick<ComparableEvaluation, "version" | "contentSha256"> & { isAcknowledged: boolean },
+  }: Pick<ComparableEvaluation, "version" | "definitionSha256"> & { isAcknowledged: boolean },
 ): { flagged: ComparableEvaluation[]; hasNews: boolean } {
   const earlier: ComparableEvaluation[] = [];
   const news: Named[] = [];
   for (const one of evaluations) {
-    const isReleased = one.version === version && one.contentSha256 === contentSha256;
+    const isReleased = one.version === version && one.definitionSha256 === definitionSha256;
     const found = isReleased ? findRegressions({ ...one, isAcknowledged }, earlier) : [];
     news.push(...found.filter(({ isNew }) => isNew));
     const regressions = found.map(({ isNew: _, ...regression }) => regression);
@@ -89,14 +89,14 @@ export function flagInOrder(
 /** The newest evaluation of an older version that is no regression itself: a small edit of a worse version must not hide it. */
 function findWorseThanVersion(
   score: Score,
-  { contentSha256, isAcknowledged }: Evaluated,
+  { definitionSha256, isAcknowledged }: Evaluated,
   measured: readonly ComparableEvaluation[],
 ): ComparableEvaluation | null {
   if (isAcknowledged) return null;
   const reference = measured.findLast(
     (one) =>
       one.isOlder &&
-      one.contentSha256 !== contentSha256 &&
+      one.definitionSha256 !== definitionSha256 &&
       !one.regressions.some((regression) => isSameModel(regression, score)),
   );
   return findWorse(score, reference);

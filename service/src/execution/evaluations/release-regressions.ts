@@ -1,25 +1,28 @@
 import type { FindReleaseRegressions, FlagRelease } from "../../catalog/products/score-card.ts";
 import { toId } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
-import { hashContent } from "./evaluation-plan.ts";
 import { reportRegressions } from "./notifications.ts";
 import {
   findCardEvaluation,
-  findNewestOfContent,
+  findNewestOfDefinition,
   findReleaseOf,
+  hashDefinition,
   listComparable,
   storeRegressions,
 } from "./queries.ts";
 import { findScore, findWorse, flagInOrder, toCounted } from "./regressions.ts";
 
-/** By the newest evaluations of both contents with the test set of the newest one. */
-export const findReleaseRegressions: FindReleaseRegressions = async (db, { productId, onSale, content }) => {
-  const contentSha256 = hashContent(content);
-  const newest = await findNewestOfContent(db, productId, contentSha256);
+/** By the newest evaluations of both definitions with the test set of the newest one. */
+export const findReleaseRegressions: FindReleaseRegressions = async (
+  db,
+  { productId, onSale, ...definition },
+) => {
+  const definitionSha256 = await hashDefinition(db, definition);
+  const newest = await findNewestOfDefinition(db, productId, definitionSha256);
   if (!newest) return [];
   const comparable = await listComparable(db, { ...newest, productId, version: onSale });
   const before = comparable.findLast(({ version }) => version === onSale);
-  if (!before || before.contentSha256 === contentSha256) return [];
+  if (!before || before.definitionSha256 === definitionSha256) return [];
   return newest.scores.flatMap((score) => {
     if (!findWorse(score, before)) return [];
     return {

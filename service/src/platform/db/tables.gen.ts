@@ -203,6 +203,7 @@ export interface Evaluations {
   completedAt: Timestamp | null;
   contentSha256: string;
   createdAt: Timestamp;
+  definitionSha256: string;
   errorCode: string | null;
   errorMessage: string | null;
   id: string;

@@ -1,4 +1,4 @@
--- Version 1
+-- Version 2
 -- Copies the score card of the released version into the rows that lists filter and sort by. Runs in the transaction that completes an
 -- evaluation, and in each that changes a product.
 create or replace function refresh_product_scores(product uuid) returns void language plpgsql as $$
@@ -11,7 +11,7 @@ begin
     from products p
     join product_versions v on v.product_id = p.id and v.numbers = p.released
     join evaluations e on e.product_id = p.id and e.version = v.version and e.status = 'completed'
-                      and e.content_sha256 = encode(sha256(convert_to(v.content, 'UTF8')), 'hex')
+                      and e.definition_sha256 = definition_hash(v.content, v.content_format, v.variables)
    where p.id = product
    order by e.id desc limit 1;
   -- The scores of an evaluation never change.
