@@ -22,7 +22,7 @@ const AT_ONCE = 32;
 const TOGETHER = 640;
 const STEPS = ["one", "two", "three"];
 const TAKEOVERS = 3;
-const AIMS = { engineMs: 15, takeoverMs: 11_000 };
+const AIMS = { engineMs: 6, perSecond: 250, takeoverMs: 1_500 };
 const MODEL = "bench-model";
 
 /** Runs of three calls, one at a time and in parallel, and the takeover from a killed worker. */
@@ -170,14 +170,21 @@ function reportOf({ whole, engine, perSecond, takeovers }: Figures): Report {
         ...comparedWithAim(`${ms(engine.p50)} ms`, `≤ ${AIMS.engineMs} ms`, engine.p50 <= AIMS.engineMs),
       ],
       ["of that the engine's own, p99", `${ms(engine.p99)} ms`, "", ""],
-      [`runs of three calls, ${AT_ONCE} at a time`, `${perSecond.toFixed(0)}/s`, "", ""],
+      [
+        `runs of three calls, ${AT_ONCE} at a time`,
+        ...comparedWithAim(`${perSecond.toFixed(0)}/s`, `≥ ${AIMS.perSecond}/s`, perSecond >= AIMS.perSecond),
+      ],
       [
         "from kill -9 of a worker to the call of another",
-        ...comparedWithAim(`${(slowest / 1000).toFixed(1)} s`, "≤ lease + 1 s", slowest <= AIMS.takeoverMs),
+        ...comparedWithAim(
+          `${(slowest / 1000).toFixed(1)} s`,
+          `≤ ${AIMS.takeoverMs / 1000} s`,
+          slowest <= AIMS.takeoverMs,
+        ),
       ],
     ],
     notes: [
-      `From the request to its answer (\`Prefer: wait\`), entitlement, checks and sealing included; the provider is local and answers at once. The engine's own is what is left when the same three calls, made directly in turn, are taken off. The lease is 10 s, renewed each second; take-overs took ${takeovers.map((one) => (one / 1000).toFixed(1)).join(", ")} s.`,
+      `From the request to its answer (\`Prefer: wait\`), entitlement, checks and sealing included; the provider is local and answers at once. The engine's own is what is left when the same three calls, made directly in turn, are taken off. A worker whose session lock is missing for 0.8 s counts as dead; without the lock, its lease ends after 10 s. Take-overs took ${takeovers.map((one) => (one / 1000).toFixed(1)).join(", ")} s.`,
     ],
   };
 }

@@ -12,13 +12,16 @@ export interface RunWorkerOptions {
   /** The market's fixed clock. */
   now: Date;
   baseUrls: NonNullable<NonNullable<IntegrationOverrides["providers"]>["baseUrls"]>;
+  /** Whether its session lock shows that it lives. */
+  hasLock?: boolean;
 }
 
-process.once("message", async ({ config, target, now, baseUrls }: RunWorkerOptions) => {
+process.once("message", async ({ config, target, now, baseUrls, hasLock = false }: RunWorkerOptions) => {
   const overrides = { log: createLog("silent"), now: () => now, providers: { baseUrls } };
   const { ctx } = await openBase(config, { target, maxConnections: 4 }, overrides);
   ctx.notifications.listen();
-  new WorkflowWorker(ctx, new Evaluator()).start();
+  if (hasLock) await ctx.presence.start();
+  new WorkflowWorker(ctx, new Evaluator(), hasLock ? { presence: ctx.presence } : {}).start();
   process.send!("at work");
 });
 

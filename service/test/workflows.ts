@@ -140,7 +140,7 @@ export function startWorker(
   { leaseMs, mostHeld }: { leaseMs?: number; mostHeld?: number } = {},
 ) {
   const evaluator = new Evaluator();
-  const worker = new WorkflowWorker(market.service.ctx, evaluator, leaseMs, mostHeld);
+  const worker = new WorkflowWorker(market.service.ctx, evaluator, { leaseMs, maxRuns: mostHeld });
   worker.start();
   return {
     worker,

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../core/context.ts";
-import { required } from "../../core/required.ts";
-import { listPresentWorkers, type WorkerPresence } from "../../platform/db/presence.ts";
+import { DeadWorkerDetector, type Presence } from "../../platform/db/dead-workers.ts";
 import { attemptDelivery, createUnsentAttempt, type PostedAttempt } from "./attempt.ts";
 import { AttemptRecorder } from "./attempt-recorder.ts";
 import { toAttemptResult } from "./attempt-result.ts";
@@ -40,9 +39,7 @@ const BUSY_POLL_INTERVAL_MS = 10;
 const LEASE_MS = 60_000;
 const IDLE_POLL_INTERVAL_MS = 100;
 const RECLAIM_INTERVAL_MS = 1_000;
-/** A worker that only lost its connection has its session lock back before this time. */
 const DEAD_AFTER_MS = 1_000;
-/** After a restart of PostgreSQL all workers reconnect. For this time a worker does not count others as absent. */
 const RECONNECT_GRACE_MS = 3_000;
 const REPAIR_INTERVAL_MS = 30_000;
 
@@ -54,8 +51,6 @@ interface DeliveryWorkerOptions {
   presence?: Presence;
 }
 
-type Presence = Pick<WorkerPresence, "key" | "sessions">;
-
 /**
  * Creates deliveries for new events, leases due deliveries, posts them and records the results. Any number of workers
  * may run. When a worker dies, its deliveries are due again as soon as its session lock is gone.
@@ -65,9 +60,7 @@ export class DeliveryWorker {
   readonly #random: () => number;
   readonly #leaseMs: number;
   readonly #presence: Presence | undefined;
-  #absentSince = new Map<number, number>();
-  /** The session of its own lock, and from when on that session may detect dead workers. */
-  #presenceSince = { session: 0, from: Number.NEGATIVE_INFINITY };
+  readonly #deadWorkers: DeadWorkerDetector;
   readonly #recorder: AttemptRecorder;
   readonly #pools = createPools();
   readonly #cursor: FanOutCursor = { after: null };
@@ -83,7 +76,11 @@ export class DeliveryWorker {
   ) {
     this.#ctx = ctx;
     this.#presence = presence;
-    this.#presenceSince.session = presence?.sessions ?? 0;
+    this.#deadWorkers = new DeadWorkerDetector(ctx, {
+      presence,
+      deadAfterMs: DEAD_AFTER_MS,
+      reconnectGraceMs: RECONNECT_GRACE_MS,
+    });
     this.#random = random;
     this.#leaseMs = leaseMs;
     this.#recorder = new AttemptRecorder(ctx);
@@ -136,37 +133,11 @@ export class DeliveryWorker {
     const poison = await reclaimDeliveries(
       this.#ctx.pool,
       this.#createLease(),
-      await this.#listDeadWorkers(),
+      await this.#deadWorkers.filterDead(await listLeasingWorkers(this.#ctx.pool)),
     );
     const post = { response: null, problem: "worker_lost" } as const;
     for (const delivery of poison)
       void this.#record(delivery, { attempt: createUnsentAttempt(this.#ctx), post });
-  }
-
-  async #listDeadWorkers(): Promise<number[]> {
-    const { pool, now } = this.#ctx;
-    const leasing = await listLeasingWorkers(pool);
-    const present = leasing.length > 0 ? await listPresentWorkers(pool, leasing) : new Set();
-    const at = now().getTime();
-    if (!this.#canDetectDeadWorkers(at)) {
-      this.#absentSince.clear();
-      return [];
-    }
-    const absent = leasing.filter((worker) => !present.has(worker));
-    this.#absentSince = new Map(absent.map((worker) => [worker, this.#absentSince.get(worker) ?? at]));
-    return absent.filter(
-      (worker) =>
-        at - required(this.#absentSince.get(worker), "since when a worker is absent") >= DEAD_AFTER_MS,
-    );
-  }
-
-  /** A worker that lost its own session lock cannot detect dead workers. */
-  #canDetectDeadWorkers(at: number): boolean {
-    if (!this.#presence) return true;
-    const { key, sessions } = this.#presence;
-    if (sessions !== this.#presenceSince.session)
-      this.#presenceSince = { session: sessions, from: at + RECONNECT_GRACE_MS };
-    return key !== null && at >= this.#presenceSince.from;
   }
 
   async #repairQueues(): Promise<void> {

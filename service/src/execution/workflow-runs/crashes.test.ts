@@ -20,8 +20,10 @@ import {
 } from "../../../test/workflows.ts";
 import { toUuid } from "../../core/ids.ts";
 import { Evaluator } from "../../formats/workflow-definition/evaluator.ts";
+import { listPresentWorkers } from "../../platform/db/presence.ts";
 import { renewLeases } from "../executions/leases.ts";
 import { RUN_LEASE_MS } from "../prompt-runs/run-record.ts";
+import { listLeasingWorkers } from "./run-queries.ts";
 import { WorkflowWorker } from "./worker.ts";
 
 const PROGRAM = new URL("../../../test/run-worker-process.ts", import.meta.url);
@@ -52,13 +54,14 @@ after(async () => {
 const promptOpenai = (id: string, content: string, more: object = {}) =>
   echoStep(id, content, { provider: "openai", model: "gpt-5-mini", ...more });
 
-async function startWorkerProcess(): Promise<Forked> {
+async function startWorkerProcess({ hasLock = false } = {}): Promise<Forked> {
   const { config } = market.service.ctx;
   const options: RunWorkerOptions = {
     config,
     target: market.target,
     now: market.clock.now,
     baseUrls: providersAt(provider).baseUrls!,
+    hasLock,
   };
   const worker = forkProgram(PROGRAM, options);
   await worker.answer();
@@ -132,6 +135,49 @@ test("worker killed in step 2 of 3: another worker continues and repeats only th
     ],
   );
   assert.deepEqual(await callbacksOf(id), ["execution.completed"]);
+});
+
+test("worker with a session lock is killed: another continues within a second, before the lease ends", async (t) => {
+  const { ctx } = market.service;
+  const workflowId = await createWorkflow(author, {
+    steps: [promptOpenai("one", "1")],
+    result: "steps.one.output",
+  });
+  const before = provider.requests.length;
+  provider.next("hang");
+  const { child, ended } = await startWorkerProcess({ hasLock: true });
+  const id = await startExecution(author, workflowId, { apiKeys: { openai } });
+  await becomes(
+    async () => promptsSince(before),
+    (prompts) => prompts.length === 1,
+  );
+  const evaluator = new Evaluator();
+  t.after(() => evaluator.close());
+  const other = new WorkflowWorker(ctx, evaluator);
+  t.after(() => other.stop());
+  const checkTwice = async () => {
+    await other.releaseLeasesOfDeadWorkers();
+    market.clock.forward(800);
+    await other.releaseLeasesOfDeadWorkers();
+    await other.claimDueRuns();
+    await other.idle();
+  };
+  await checkTwice();
+  assert.equal(promptsSince(before).length, 1, "the worker still runs");
+
+  const leases = await listLeasingWorkers(ctx.db, ctx.now(), new Date(ctx.now().getTime() + LEASE_MS));
+  assert.equal(leases.length, 1);
+  child.kill("SIGKILL");
+  assert.equal(await ended, "SIGKILL");
+  await becomes(
+    () => listPresentWorkers(ctx.pool, leases),
+    (present) => present.size === 0,
+  );
+  provider.next({ answer: { text: "again" } });
+  await checkTwice();
+  assert.equal((await untilStatus(author, id, "completed")).output, "again");
+  const [step] = await stepsOf(author, id);
+  assert.deepEqual([step.attempt, step.possiblyRepeated], [1, true]);
 });
 
 test("worker killed in a map of 20 items: another worker repeats only the open calls", async () => {

@@ -31,5 +31,5 @@ export const engine: WorkflowEngine = {
   decide: decideApproval,
   retry: retryRun,
   hasEndedWithin: waitForEnd,
-  worker: (ctx, evaluator) => new WorkflowWorker(ctx, evaluator),
+  worker: (ctx, evaluator) => new WorkflowWorker(ctx, evaluator, { presence: ctx.presence }),
 };

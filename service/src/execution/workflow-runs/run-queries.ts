@@ -60,6 +60,8 @@ export interface Lease {
   now: Date;
   until: Date;
   token: string;
+  /** The key of the worker's session lock; null: the lease ends only by time. */
+  worker: number | null;
 }
 
 export interface ClaimOptions {
@@ -84,6 +86,29 @@ export async function claimRuns(db: Queries, lease: Lease, options: ClaimOptions
   const claimSql = options.excludedUsers.length === 0 ? claimRunsSql : claimRunsOfOthersSql;
   const { rows } = await claimSql({ ...lease, ...options }).execute(db);
   return rows;
+}
+
+/** The workers that hold leases now. `until`: the end of the latest lease. */
+export async function listLeasingWorkers(db: Queries, now: Date, until: Date): Promise<number[]> {
+  const { rows } = await sql<{ worker: number }>`${prepared("list_run_workers")}
+    select distinct lease_worker as worker from workflow_runs
+     where due_at > ${now} and due_at <= ${until} and lease_token is not null and lease_worker is not null`.execute(
+    db,
+  );
+  return rows.map(({ worker }) => worker);
+}
+
+/** Makes the leased runs of dead workers due. Returns how many there were. */
+export async function releaseLeasesOf(db: Queries, dead: number[], now: Date, until: Date): Promise<number> {
+  const { numAffectedRows } = await sql`
+    with lost as (
+      select execution_id from workflow_runs
+       where due_at > ${now} and due_at <= ${until} and lease_token is not null
+         and lease_worker = any (${dead}::integer[])
+       order by execution_id desc for no key update skip locked)
+    update workflow_runs r set lease_token = null, due_at = ${now}
+      from lost where r.execution_id = lost.execution_id`.execute(db);
+  return Number(numAffectedRows ?? 0);
 }
 
 /** Renews leases and returns the signal count of each that is still held. Locks rows in the order of `lockRunsOfUser`. */

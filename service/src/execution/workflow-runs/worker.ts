@@ -2,8 +2,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../core/context.ts";
 import type { Evaluator } from "../../formats/workflow-definition/evaluator.ts";
 import { isDatabaseUnavailable } from "../../platform/db/database.ts";
+import { DeadWorkerDetector, type Presence } from "../../platform/db/dead-workers.ts";
 import { RunDriver } from "./driver.ts";
-import { type ClaimedRun, claimRuns, releaseLease, renewLeases } from "./run-queries.ts";
+import {
+  type ClaimedRun,
+  claimRuns,
+  listLeasingWorkers,
+  releaseLease,
+  releaseLeasesOf,
+  renewLeases,
+} from "./run-queries.ts";
 import { traceDrive } from "./trace.ts";
 import { WakeUp } from "./wake-up.ts";
 
@@ -16,6 +24,8 @@ const LEASE_MS = 10_000;
 const RENEW_INTERVAL_MS = 1_000;
 /** Maximum delay of a timer; a notification wakes the worker at once. */
 const POLL_MS = 250;
+const DEAD_CHECK_INTERVAL_MS = 250;
+const DEAD_AFTER_MS = 800;
 
 interface DrivenRun {
   driver: RunDriver;
@@ -24,15 +34,24 @@ interface DrivenRun {
   isSignaled: boolean;
 }
 
+interface WorkflowWorkerOptions {
+  leaseMs?: number | undefined;
+  maxRuns?: number | undefined;
+  /** Without it, the leases of a dead worker end only by time. */
+  presence?: Presence | undefined;
+}
+
 /**
  * Leases due runs, drives them and renews their leases. There may be any number of workers. The runs of a killed worker are due
- * again when their leases end.
+ * again as soon as its session lock is gone, at the latest when their leases end.
  */
 export class WorkflowWorker {
   readonly #ctx: Context;
   readonly #evaluator: Evaluator;
   readonly #leaseMs: number;
   readonly #maxRuns: number;
+  readonly #presence: Presence | undefined;
+  readonly #deadWorkers: DeadWorkerDetector;
   readonly #runs = new Map<string, DrivenRun>();
   readonly #stopping = new AbortController();
   readonly #wakeUp = new WakeUp();
@@ -41,9 +60,20 @@ export class WorkflowWorker {
   #unsubscribe: () => void = () => {};
   #working: Promise<unknown> = Promise.resolve();
 
-  constructor(ctx: Context, evaluator: Evaluator, leaseMs = LEASE_MS, maxRuns = MAX_RUNS) {
+  constructor(
+    ctx: Context,
+    evaluator: Evaluator,
+    { leaseMs = LEASE_MS, maxRuns = MAX_RUNS, presence }: WorkflowWorkerOptions = {},
+  ) {
     this.#ctx = ctx;
     this.#evaluator = evaluator;
+    this.#presence = presence;
+    this.#deadWorkers = new DeadWorkerDetector(ctx, {
+      presence,
+      deadAfterMs: DEAD_AFTER_MS,
+      // After an outage a worker may hold results that it could not store yet.
+      reconnectGraceMs: leaseMs,
+    });
     this.#leaseMs = leaseMs;
     this.#maxRuns = maxRuns;
   }
@@ -63,6 +93,10 @@ export class WorkflowWorker {
       this.#repeat(
         () => this.renewLeases(),
         () => this.#pause(Math.min(RENEW_INTERVAL_MS, this.#leaseMs / 3)),
+      ),
+      this.#repeat(
+        () => this.releaseLeasesOfDeadWorkers(),
+        () => this.#pause(DEAD_CHECK_INTERVAL_MS),
       ),
     ]);
   }
@@ -94,7 +128,8 @@ export class WorkflowWorker {
     const limit = Math.min(CLAIM_LIMIT, Math.ceil(room / 2));
     const excludedUsers = this.#usersWithoutRoom(room);
     const { db, databaseUptime } = this.#ctx;
-    const lease = { now, until: this.#leaseEnd(), token: this.#ctx.newId() };
+    const worker = this.#presence?.key ?? null;
+    const lease = { now, until: this.#leaseEnd(), token: this.#ctx.newId(), worker };
     const claim = {
       held: [...this.#runs.keys()],
       excludedUsers,
@@ -121,6 +156,18 @@ export class WorkflowWorker {
     const leases = drivers.map(({ lease }) => lease);
     const signals = await databaseUptime.track(() => renewLeases(db, leases, this.#leaseEnd()));
     for (const driver of drivers) driver.onLeaseRenewed(signals.get(driver.id));
+    return false;
+  }
+
+  /** Makes the runs of dead workers due before their leases end. */
+  async releaseLeasesOfDeadWorkers(): Promise<false> {
+    const { db, now, log } = this.#ctx;
+    const leasing = await listLeasingWorkers(db, now(), this.#leaseEnd());
+    const dead = await this.#deadWorkers.filterDead(leasing);
+    if (dead.length === 0) return false;
+    const released = await releaseLeasesOf(db, dead, now(), this.#leaseEnd());
+    log.warn({ runs: released }, "a worker died: its workflow runs are due again");
+    this.#wakeUp.wake();
     return false;
   }
 

@@ -23,7 +23,7 @@ const RESPONSE_TIMEOUT_MS = 5_000;
 const FROZEN_MS = 10_000;
 
 const NEEDS_DIRECT =
-  "A worker behind a connection pooler needs DATABASE_DIRECT_URL: without it the deliveries of a killed worker wait for a minute";
+  "A worker behind a connection pooler needs DATABASE_DIRECT_URL: without it the workflows of a killed worker wait for ten seconds, and its deliveries for a minute";
 
 const LOCK_INVISIBLE =
   "The session lock of this process cannot be seen through DATABASE_URL: check that DATABASE_DIRECT_URL leads to the same database. Until then what a killed process held waits for its lease";

@@ -1266,6 +1266,7 @@ export interface WorkflowRuns {
   executionId: string;
   leases: Generated<number>;
   leaseToken: string | null;
+  leaseWorker: number | null;
   parentAttempt: number | null;
   parentId: string | null;
   parentItem: number | null;

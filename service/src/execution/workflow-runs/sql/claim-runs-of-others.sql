@@ -18,6 +18,6 @@ due as (
   select execution_id from workflow_runs
    where execution_id in (select execution_id from next) and due_at <= :now
    order by due_at limit :limit for update skip locked)
-update workflow_runs r set lease_token = :token, due_at = :until, leases = r.leases + 1
+update workflow_runs r set lease_token = :token, lease_worker = :worker, due_at = :until, leases = r.leases + 1
   from due where r.execution_id = due.execution_id
 returning r.execution_id as id, r.user_id, r.lease_token as token, r.leases
