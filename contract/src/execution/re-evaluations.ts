@@ -42,7 +42,8 @@ export type SetReEvaluation = z.output<typeof SetReEvaluation>;
 export type ReEvaluation = z.input<typeof ReEvaluation>;
 
 const tag = "evaluations";
-const reads = { who: "member", permission: "products:write" } as const;
+/** As for everything that spends money on a provider key. */
+const access = { who: "member", permission: "ai:execute" } as const;
 
 export const get = endpoint({
   name: "reEvaluations.get",
@@ -50,7 +51,7 @@ export const get = endpoint({
   method: "GET",
   path: "/products/:productId/re-evaluation",
   summary: "Read within which limits a product is evaluated again, and what that cost",
-  access: reads,
+  access,
   params,
   response: one(ReEvaluation),
   errors: ["PRODUCT_NOT_FOUND"],
@@ -64,7 +65,7 @@ export const set = endpoint({
   summary: "Let the service repeat the evaluation of a product on your provider keys",
   description:
     "The service repeats the newest completed evaluation of the version on sale, with its test set, models, keys and repeats. Reasons are a model that the price list calls deprecated, a changed price, and the schedule of the operator. No call starts that is expected to exceed `maxCost` or the rest of `monthlyBudget`; calls that are open then can end above it. No key costs more than its own budget.",
-  access: { who: "member", permission: "ai:execute" },
+  access,
   params,
   request: json(SetReEvaluation, { maxCost: 0.5, monthlyBudget: 2 }),
   response: one(ReEvaluation),
@@ -78,7 +79,7 @@ export const turnOff = endpoint({
   path: "/products/:productId/re-evaluation",
   summary: "Stop repeating the evaluations of a product",
   description: "One that runs continues; cancel it by its id.",
-  access: reads,
+  access,
   params,
   response: one(z.object({ productId: z.string(), deleted: z.literal(true) })),
   errors: ["PRODUCT_NOT_FOUND", "INVALID_STATE"],

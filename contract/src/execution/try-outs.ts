@@ -126,13 +126,16 @@ const example = {
   monthlyBudget: 5,
 };
 
+/** As for everything that spends money on a provider key. */
+const access = { who: "member", permission: "ai:execute" } as const;
+
 export const get = endpoint({
   name: "tryOuts.get",
   tag: "products",
   method: "GET",
   path: "/products/:productId/try-out",
   summary: "Read how visitors may try your product, and what they used",
-  access: { who: "member", permission: "products:write" },
+  access,
   params,
   response: one(TryOut),
   errors: ["PRODUCT_NOT_FOUND", "INVALID_STATE"],
@@ -146,7 +149,7 @@ export const set = endpoint({
   summary: "Let visitors try your prompt on your provider key",
   description:
     "Visitors send variables and get the answer of the model, never the prompt. Answers that repeat the prompt are withheld. The limits are exact: a try that would exceed one is refused before the provider is called. A workflow, or a prompt above 20,000 characters, cannot be tried.",
-  access: { who: "member", permission: "ai:execute" },
+  access,
   params,
   request: json(SetTryOut, example),
   response: one(TryOut),
@@ -165,7 +168,7 @@ export const turnOff = endpoint({
   method: "DELETE",
   path: "/products/:productId/try-out",
   summary: "Turn off the try-out of a product",
-  access: { who: "member", permission: "products:write" },
+  access,
   params,
   response: one(z.object({ productId: z.string(), deleted: z.literal(true) })),
   errors: ["PRODUCT_NOT_FOUND", "INVALID_STATE"],
