@@ -89,7 +89,7 @@ test("a version passes fewer tests: the product's page says so with numbers; the
     const listing = await openAt(visitor, market, `/p/${productId}`);
     await sees(
       listing.page,
-      /^sandbox-echo passes 0 % .* of the same tests since .*; version 1\.0\.0 passed 100 %/,
+      /^sandbox-echo of Sandbox passes 0 % .* of the same tests since .*; version 1\.0\.0 passed 100 %/,
     );
     await mustBeSound(listing, "product with a regression");
     await visitor.close();
@@ -128,7 +128,7 @@ test("a version that is measured worse before its release: the seller must tell 
   await page.getByRole("textbox", { name: "Prompt text" }).fill(song);
   await click(page, "Publish a version");
   await click(page, "Publish 1.3.0");
-  await sees(page, /sandbox-echo passes 0 of 6 runs instead of 6 of 6/);
+  await sees(page, /sandbox sandbox-echo passes 0 of 6 runs instead of 6 of 6/);
   await page.getByLabel(/tells buyers that this version passes fewer tests/).check();
   await click(page, "Publish 1.3.0");
   await sees(page, /tell buyers what the version does worse/i);

@@ -84,6 +84,8 @@ export interface SignedEvaluation {
     executionId: string | null;
     receiptSha256: string | null;
     /** Of a judge: the index of the column whose outputs it judged. */
+    judgedColumn?: number;
+    /** In place of `judgedColumn` in the first proofs. */
     judges?: number;
   })[];
   results: SignedRun[];
@@ -208,7 +210,7 @@ class Verifier {
         name,
         content,
         column.kind === "judge"
-          ? results.filter(({ column: of }) => of === column.judges).flatMap(listJudgeCalls)
+          ? results.filter(({ column: of }) => of === judgedColumnOf(column)).flatMap(listJudgeCalls)
           : results.filter(({ column: of }) => of === index).map((run) => ({ ...run, title: nameOf(run) })),
       );
     }
@@ -348,7 +350,7 @@ class Verifier {
   #checkJudgeColumns({ provider, model, isSandbox }: SignedJudge): void {
     const { columns } = this.#statement;
     for (const [index, { kind }] of columns.entries()) {
-      const judges = columns.filter((other) => other.kind === "judge" && other.judges === index);
+      const judges = columns.filter((other) => other.kind === "judge" && judgedColumnOf(other) === index);
       if (judges.length !== (kind === "judge" ? 0 : 1))
         this.problems.push(`Model ${index + 1} has ${judges.length} judges.`);
     }
@@ -394,6 +396,9 @@ interface SignedCall {
   /** What a problem names. */
   title: string;
 }
+
+const judgedColumnOf = ({ judgedColumn, judges }: SignedEvaluation["columns"][number]) =>
+  judgedColumn ?? judges;
 
 const listJudgeCalls = (run: SignedRun): SignedCall[] =>
   (run.judgment?.calls ?? []).flatMap(({ step, ...call }) =>

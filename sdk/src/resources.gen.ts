@@ -1474,7 +1474,7 @@ export class ReEvaluationsResource extends Resource {
   /**
    * Read within which limits a product is evaluated again, and what that cost
    *
-   * Needs the permission `products:write`.
+   * Needs the permission `ai:execute`.
    */
   get(productId: string, options?: RequestOptions): Call<ReEvaluation> {
     return this.client.call("GET", `/products/${pathPart(productId)}/re-evaluation`, {}, options);
@@ -1496,7 +1496,7 @@ export class ReEvaluationsResource extends Resource {
    *
    * One that runs continues; cancel it by its id.
    *
-   * Needs the permission `products:write`.
+   * Needs the permission `ai:execute`.
    */
   delete(productId: string, options?: RequestOptions): Call<{
     productId: string;
@@ -1838,7 +1838,7 @@ export class TryOutsResource extends Resource {
   /**
    * Read how visitors may try your product, and what they used
    *
-   * Needs the permission `products:write`.
+   * Needs the permission `ai:execute`.
    */
   get(productId: string, options?: RequestOptions): Call<TryOut> {
     return this.client.call("GET", `/products/${pathPart(productId)}/try-out`, {}, options);
@@ -1858,7 +1858,7 @@ export class TryOutsResource extends Resource {
   /**
    * Turn off the try-out of a product
    *
-   * Needs the permission `products:write`.
+   * Needs the permission `ai:execute`.
    */
   delete(productId: string, options?: RequestOptions): Call<{
     productId: string;

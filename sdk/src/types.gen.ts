@@ -2058,7 +2058,7 @@ export interface EvaluationColumn {
   /** baseline: the model gets the variables alone, without the product; judge: it judges the outputs of another column */
   kind: Open<"product" | "baseline" | "judge">;
   /** Of a judge: the index of the column whose outputs it judges */
-  judges: number | null;
+  judgedColumn: number | null;
   /** null: as the steps of the workflow say */
   provider: string | null;
   model: string | null;
@@ -2106,7 +2106,7 @@ export interface EvaluationEstimate {
     /** baseline: the model gets the variables alone, without the product; judge: it judges the outputs of another column */
     kind: Open<"product" | "baseline" | "judge">;
     /** Of a judge: the index of the column whose outputs it judges */
-    judges: number | null;
+    judgedColumn: number | null;
     /** null: as the steps of the workflow say */
     provider: string | null;
     model: string | null;

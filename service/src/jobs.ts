@@ -64,7 +64,7 @@ import {
   notifyOfRegression,
   notifyOfRegressionJob,
 } from "./execution/evaluations/buyer-notifications.ts";
-import { repeatEvaluations } from "./execution/evaluations/re-evaluations.ts";
+import { startReEvaluations } from "./execution/evaluations/re-evaluations.ts";
 import { eraseOldTexts, failAbandonedRuns } from "./execution/executions/executions.ts";
 import { deleteOldCalls } from "./execution/provider-keys/provider-calls.ts";
 import { deleteOldTries } from "./execution/try-outs/delete-old-tries.ts";
@@ -125,7 +125,7 @@ export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
   { name: "update-word-frequencies", cron: "47 4 * * *", run: () => updateWordFrequencies(ctx) },
   { name: "request-copy-checks", cron: "7 4 * * *", run: () => requestMissingCopyChecks(ctx) },
   { name: "advance-evaluations", cron: "* * * * *", run: () => advanceEvaluations(ctx) },
-  { name: "repeat-evaluations", cron: "21 * * * *", run: () => repeatEvaluations(ctx) },
+  { name: "start-re-evaluations", cron: "21 * * * *", run: () => startReEvaluations(ctx) },
   { name: "fail-abandoned-runs", cron: "* * * * *", run: () => failAbandonedRuns(ctx) },
   { name: "erase-run-texts", cron: "*/5 * * * *", run: async () => void (await eraseOldTexts(ctx)) },
   { name: "delete-old-tries", cron: "13 * * * *", run: () => deleteOldTries(ctx) },

@@ -68,7 +68,10 @@ export const EvaluationStatement = z
     columns: z.array(
       z.object({
         kind: z.enum(["product", "baseline", "judge"]),
-        judges: z.int().optional().describe("Of a judge: the index of the column whose outputs it judged"),
+        judgedColumn: z
+          .int()
+          .optional()
+          .describe("Of a judge: the index of the column whose outputs it judged"),
         provider: z.string().nullable(),
         model: z.string().nullable(),
         isSandbox: z.boolean(),

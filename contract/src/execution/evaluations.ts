@@ -64,7 +64,7 @@ const columnFields = {
     .describe(
       "baseline: the model gets the variables alone, without the product; judge: it judges the outputs of another column",
     ),
-  judges: z.int().nullable().describe("Of a judge: the index of the column whose outputs it judges"),
+  judgedColumn: z.int().nullable().describe("Of a judge: the index of the column whose outputs it judges"),
   provider: z.string().nullable().describe("null: as the steps of the workflow say"),
   model: z.string().nullable(),
   isSandbox: z.boolean().describe("Whether a practice provider answered, and no model"),

@@ -76,6 +76,10 @@ export async function flagNewRelease(
   await ctx.flagRelease(ctx, tx, { productId: id, version });
 }
 
-/** Such as `gpt-5-mini passes 12 of 60 runs instead of 57 of 60`. */
-export const describeRegression = ({ model, before, after }: Omit<ReleaseRegression, "provider">): string =>
-  `${model ?? "the workflow"} passes ${after.passed} of ${after.n} runs instead of ${before.passed} of ${before.n}`;
+/** Such as `openai gpt-5-mini passes 12 of 60 runs instead of 57 of 60`. */
+export const describeRegression = ({ before, after, ...model }: ReleaseRegression): string =>
+  `${describeModel(model)} passes ${after.passed} of ${after.n} runs instead of ${before.passed} of ${before.n}`;
+
+/** With its provider, because two providers may offer a model of one name. */
+export const describeModel = ({ provider, model }: Pick<Regression, "provider" | "model">): string =>
+  model === null ? "the workflow" : `${provider} ${model}`;

@@ -27,13 +27,13 @@ export async function estimateEvaluation(
   const runsOf = (kind: PlannedColumn["kind"]) =>
     request.repeats * (kind === "judge" ? countJudgeQuestions(plan.testSet) : plan.testSet.cases.length);
   const columns = [];
-  for (const { apiKeys: _, judgesN, ...column } of plan.columns) {
+  for (const { apiKeys: _, judgedColumnN, ...column } of plan.columns) {
     const runs = runsOf(column.kind);
     const cost =
       column.kind === "judge" ? estimateJudge(ctx, plan, column) : await estimateCases(ctx, plan, column);
     columns.push({
       ...column,
-      judges: judgesN,
+      judgedColumn: judgedColumnN,
       runs,
       cost: cost === null ? null : roundUsd(cost * request.repeats),
     });
@@ -49,7 +49,7 @@ export async function estimateEvaluation(
   };
 }
 
-type SpecColumn = Omit<PlannedColumn, "apiKeys" | "judgesN">;
+type SpecColumn = Omit<PlannedColumn, "apiKeys" | "judgedColumnN">;
 
 /** An output of the length that the estimate of a run expects: 500 tokens. */
 const EXPECTED_OUTPUT = "word ".repeat(400);

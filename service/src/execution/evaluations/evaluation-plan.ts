@@ -28,7 +28,7 @@ interface OutputColumn extends ColumnSpec {
 export interface PlannedColumn extends Omit<OutputColumn, "kind"> {
   kind: "product" | "baseline" | "judge";
   /** Of a judge: the index of the column that it judges. */
-  judgesN: number | null;
+  judgedColumnN: number | null;
 }
 
 export interface EvaluationPlan {
@@ -78,11 +78,11 @@ export async function planEvaluation(
 
 /** Each judge follows the column that it judges. */
 function withJudge(column: OutputColumn, index: number, judge: PlannedJudge | null): PlannedColumn[] {
-  const judged = { ...column, judgesN: null };
+  const judged = { ...column, judgedColumnN: null };
   if (!judge) return [judged];
   const { provider, model, isSandbox } = judge.stored;
   const { apiKeys } = judge;
-  return [judged, { kind: "judge", judgesN: index * 2, provider, model, isSandbox, apiKeys }];
+  return [judged, { kind: "judge", judgedColumnN: index * 2, provider, model, isSandbox, apiKeys }];
 }
 
 /** The variables may have changed since the test set was stored. */

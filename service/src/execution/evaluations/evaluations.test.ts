@@ -296,6 +296,32 @@ function rateOf(passed: number, n: number) {
   return { value: rate, low: center - half, high: center + half, effectiveN: n };
 }
 
+test("lists and score cards: read no test set, which may be large", async () => {
+  const productId = await createProduct(author);
+  await storeTestSet(author, productId);
+  const id = await startEvaluation(author, productId);
+  await untilEvaluated(market, author, id);
+  const paths = [`/v1/products/${productId}/evaluations`, `/v1/products/${productId}/score-card`];
+  const answersOf = async () => {
+    const answers = [];
+    for (const path of paths) {
+      const { status, body } = await author.get(path);
+      answers.push([status, body.data]);
+    }
+    return answers;
+  };
+  const expected = await answersOf();
+  await market.query("alter table test_sets rename column cases to unread_cases");
+  const answers = await answersOf().finally(() =>
+    market.query("alter table test_sets rename column unread_cases to cases"),
+  );
+  assert.deepEqual(answers, expected);
+  assert.deepEqual(
+    answers.map(([status]) => status),
+    [200, 200],
+  );
+});
+
 test("the proof: signed, without texts of hidden cases, and the numbers of the card follow from it", async () => {
   const productId = await createProduct(author);
   await storeTestSet(author, productId);

@@ -102,8 +102,8 @@ export async function beginEvaluation(
   if (!(await insertEvaluation(tx, { ...values, priceList: PRICE_LIST, createdAt: ctx.now() }))) return false;
   await insertColumns(
     tx,
-    columns.map(({ kind, judgesN, provider, model, isSandbox, apiKeys }, n) => ({
-      ...{ evaluationId: id, n, kind, judgesN, provider, model, isSandbox, apiKeys },
+    columns.map(({ kind, judgedColumnN, provider, model, isSandbox, apiKeys }, n) => ({
+      ...{ evaluationId: id, n, kind, judgedColumnN, provider, model, isSandbox, apiKeys },
     })),
   );
   const evaluation = required(await findEvaluation(tx, id), "the new evaluation");
@@ -138,7 +138,7 @@ export const readEvaluationSummary = async (
   ctx: Context,
   caller: Member,
   evaluationId: string,
-): Promise<Evaluation> => readOne(ctx, (await mustFindOwn(ctx, caller, evaluationId)).id);
+): Promise<Evaluation> => toOne(ctx.db, await mustFindOwn(ctx, caller, evaluationId));
 
 /** The whole matrix, for the author. */
 export async function readEvaluation(
@@ -148,7 +148,7 @@ export async function readEvaluation(
 ): Promise<EvaluationDetail> {
   const row = await mustFindOwn(ctx, caller, evaluationId);
   const [evaluation, testSet, results, judgments] = [
-    await readOne(ctx, row.id),
+    await toOne(ctx.db, row),
     await mustFindTestSet(ctx.db, row),
     await listResults(ctx.db, row.id),
     new Map((await listJudgments(ctx.db, row.id)).map((judgment) => [keyOf(judgment), judgment])),
@@ -210,8 +210,11 @@ export const mustFindTestSet = async (
 async function readOne({ db }: Context, id: string): Promise<Evaluation> {
   const row = await findEvaluation(db, id);
   if (!row) throw new ApiError("EVALUATION_NOT_FOUND");
-  return required((await toEvaluations(db, [row]))[0], "an evaluation");
+  return toOne(db, row);
 }
+
+const toOne = async (db: Queries, row: EvaluationRow): Promise<Evaluation> =>
+  required((await toEvaluations(db, [row]))[0], "an evaluation");
 
 async function toEvaluations(db: Queries, rows: EvaluationRow[]): Promise<Evaluation[]> {
   if (rows.length === 0) return [];
@@ -256,7 +259,7 @@ function toEvaluation(
     prices: row.priceList,
     columns: columns.map((column) => ({
       kind: column.kind,
-      judges: column.judgesN,
+      judgedColumn: column.judgedColumnN,
       provider: column.provider,
       model: column.model,
       isSandbox: column.isSandbox,

@@ -26,7 +26,7 @@ export const listCallsOfJudge = async (ctx: Context, judged: JudgedColumn): Prom
   (await readColumn(ctx, judged)).calls;
 
 async function readColumn(ctx: Context, { column, testSet }: JudgedColumn) {
-  const results = await listResults(ctx.db, column.evaluationId, column.judgesN ?? undefined);
+  const results = await listResults(ctx.db, column.evaluationId, column.judgedColumnN ?? undefined);
   return { results, calls: listJudgeCalls(testSet.cases as TestCase[], listOutputs(ctx, results)) };
 }
 

@@ -26,7 +26,7 @@ import { canonicalJson } from "../../core/canonical-json.ts";
 import { digestOf } from "../../core/digest.ts";
 import { advanceEvaluations } from "./advance.ts";
 import { type JudgeCall, listJudgeCalls } from "./judge-run.ts";
-import { repeatEvaluations } from "./re-evaluations.ts";
+import { startReEvaluations } from "./re-evaluations.ts";
 
 let provider: ProviderServer;
 let market: Market;
@@ -99,7 +99,7 @@ async function evaluate(productId: string, request: object = judged) {
 
 interface Column {
   kind: string;
-  judges: number | null;
+  judgedColumn: number | null;
   model: string;
   passed: number;
   n: number;
@@ -108,7 +108,14 @@ interface Column {
   status: string;
 }
 const countsOf = ({ columns }: { columns: Column[] }) =>
-  columns.map(({ kind, judges, model, passed, n, undecided }) => [kind, judges, model, passed, n, undecided]);
+  columns.map(({ kind, judgedColumn, model, passed, n, undecided }) => [
+    kind,
+    judgedColumn,
+    model,
+    passed,
+    n,
+    undecided,
+  ]);
 
 test("a judge: columns of its own after those that it judges, its verdicts apart from the deterministic ones, the same on the card", async () => {
   const productId = await createTested();
@@ -432,7 +439,7 @@ test("the proof: judged numbers follow from the judge's signed answers, and ever
     [(s) => (s.judge!.rubricsHash = "0".repeat(64)), /rubrics have another hash/],
     [(s) => (s.testSet.hash = "0".repeat(64)), /test set has another hash/],
     [(s) => delete s.judge, /the judge is not named/],
-    [(s) => (s.columns[3]!.judges = 0), /has 2 judges/],
+    [(s) => (s.columns[3]!.judgedColumn = 0), /has 2 judges/],
     [(s) => (s.testSet.cases[0]!.judgedAssertions = 2), /Case 1 has another number of judged assertions/],
   ] satisfies [(statement: EvaluationStatement) => unknown, RegExp][])
     assert.match(await problemsOf(change), problem, String(change));
@@ -511,7 +518,7 @@ test("a repeated evaluation: the same judge with the same rubrics", async () => 
   const first = await evaluate(productId);
   await author.put(`/v1/products/${productId}/re-evaluation`, { maxCost: 1, monthlyBudget: 5 });
   market.clock.forward(31 * 86_400_000);
-  await repeatEvaluations(market.service.ctx);
+  await startReEvaluations(market.service.ctx);
   const [{ id, startedBy }] = (await author.get(`/v1/products/${productId}/evaluations`)).body.data;
   assert.equal(startedBy, "schedule");
   const repeated = await untilEvaluated(market, author, id);

@@ -9,15 +9,16 @@ export interface ModelPrice extends ListPrice {
   model: string;
 }
 
-/** What the price list says about each model of an evaluation. Of a workflow: the models of its own prompt steps. */
+/** What the price list says about each model of an evaluation and its judge. Of a workflow: the models of its own prompt steps. */
 export function listModelPrices(
   columns: readonly ColumnSpec[],
   { content, at }: { content: string; at: Date },
 ): ModelPrice[] {
   const isWorkflow = columns[0]?.provider === null;
-  const called = isWorkflow
-    ? listStepModels(Workflow.parse(JSON.parse(content)))
-    : columns.filter(({ kind }) => kind === "product");
+  const called = [
+    ...(isWorkflow ? listStepModels(Workflow.parse(JSON.parse(content))) : []),
+    ...columns.filter(({ kind }) => kind !== "baseline"),
+  ];
   const models = called.flatMap(({ provider, model }) =>
     provider === null || model === null ? [] : [{ provider: provider as ProviderId, model }],
   );

@@ -2,7 +2,7 @@ import type { Regression, ScoreCard } from "@stoa/contract";
 import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
 import { hasEntitlements } from "../../catalog/entitlements/entitlements.ts";
 import { findProductTitle } from "../../catalog/products/product-lookup.ts";
-import { describeRegression } from "../../catalog/products/score-card.ts";
+import { describeModel, describeRegression } from "../../catalog/products/score-card.ts";
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
@@ -42,7 +42,7 @@ export async function notifyOfCompletion(
   const product = await titleOf(tx, evaluation);
   const { version } = evaluation;
   const result = evaluation.scores
-    .map(({ model, passed, n }) => `${model ?? "the workflow"} passes ${passed} of ${n} runs`)
+    .map(({ passed, n, ...model }) => `${describeModel(model)} passes ${passed} of ${n} runs`)
     .join("; ");
   await notifyAccount(
     ctx,

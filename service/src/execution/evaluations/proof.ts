@@ -147,7 +147,7 @@ const toHeader = (ctx: Context, evaluation: EvaluationRow) => ({
 });
 
 const toColumn = (column: ColumnRow, receipt: string | null): EvaluationStatement["columns"][number] => ({
-  ...(column.judgesN !== null && { judges: column.judgesN }),
+  ...(column.judgedColumnN !== null && { judgedColumn: column.judgedColumnN }),
   ...{ kind: column.kind, provider: column.provider, model: column.model, isSandbox: column.isSandbox },
   executionId: column.executionId && toId("exec", column.executionId),
   receiptSha256: receipt && digestOf(receipt).toString("hex"),

@@ -55,7 +55,7 @@ export interface ColumnRow {
   n: number;
   kind: "product" | "baseline" | "judge";
   /** Of a judge: the column that it judges. */
-  judgesN: number | null;
+  judgedColumnN: number | null;
   provider: string | null;
   model: string | null;
   isSandbox: boolean;
@@ -119,7 +119,7 @@ export const insertColumns = (
   tx: Tx,
   columns: Pick<
     ColumnRow,
-    "evaluationId" | "n" | "kind" | "judgesN" | "provider" | "model" | "isSandbox" | "apiKeys"
+    "evaluationId" | "n" | "kind" | "judgedColumnN" | "provider" | "model" | "isSandbox" | "apiKeys"
   >[],
 ) =>
   tx
@@ -209,7 +209,7 @@ export async function countResults(db: Queries, evaluationIds: string[]): Promis
     select c.evaluation_id, c.n, count(*)::int, (count(*) filter (where j.outcome = 'passed'))::int,
            (count(*) filter (where j.outcome = 'undecided'))::int
       from evaluation_columns c
-           join evaluation_judgments j on j.evaluation_id = c.evaluation_id and j.column_n = c.judges_n
+           join evaluation_judgments j on j.evaluation_id = c.evaluation_id and j.column_n = c.judged_column_n
      where c.evaluation_id = any(${evaluationIds}::uuid[]) group by 1, 2`.execute(db);
   return rows;
 }
@@ -217,13 +217,13 @@ export async function countResults(db: Queries, evaluationIds: string[]): Promis
 /** The stored results of a column, or the judgments of a judge's column. */
 export async function countStored(
   db: Queries,
-  { evaluationId, n, judgesN }: Pick<ColumnRow, "evaluationId" | "n" | "judgesN">,
+  { evaluationId, n, judgedColumnN }: Pick<ColumnRow, "evaluationId" | "n" | "judgedColumnN">,
 ): Promise<number> {
   const { total } = await db
-    .selectFrom(judgesN === null ? "evaluationResults" : "evaluationJudgments")
+    .selectFrom(judgedColumnN === null ? "evaluationResults" : "evaluationJudgments")
     .select((row) => row.fn.countAll<number>().as("total"))
     .where("evaluationId", "=", evaluationId)
-    .where("columnN", "=", judgesN ?? n)
+    .where("columnN", "=", judgedColumnN ?? n)
     .executeTakeFirstOrThrow();
   return total;
 }

@@ -79,8 +79,8 @@ export async function findReleasedVersion(db: Queries, productId: string): Promi
   return rows[0]?.version ?? null;
 }
 
-/** The newest repetition after an evaluation of the same version, however it ended. */
-export async function findNewestRepetition(
+/** The newest re-evaluation after an evaluation of the same version, however it ended. */
+export async function findNewestReEvaluation(
   db: Queries,
   { id, productId, version }: Pick<EvaluationRow, "id" | "productId" | "version">,
 ) {
@@ -91,8 +91,8 @@ export async function findNewestRepetition(
   return rows[0];
 }
 
-/** Of repetitions since then. One counts with its limit until its last column has ended. */
-export async function sumRepetitions(
+/** Of re-evaluations since then. One counts with its limit until its last column has ended. */
+export async function sumReEvaluations(
   db: Queries,
   productId: string,
   since: Date,

@@ -17,14 +17,14 @@ import { notifyOfPause } from "./notifications.ts";
 import { type CardRow, type ColumnRow, findCardEvaluation, listColumns } from "./queries.ts";
 import {
   deleteReEvaluation,
-  findNewestRepetition,
+  findNewestReEvaluation,
   findReEvaluation,
   findReleasedVersion,
   listReEvaluated,
   lockReEvaluation,
   pauseReEvaluation,
   type ReEvaluationRow,
-  sumRepetitions,
+  sumReEvaluations,
   upsertReEvaluation,
 } from "./re-evaluation-queries.ts";
 import { findTestedVersion } from "./tested-cases.ts";
@@ -62,7 +62,7 @@ export async function readReEvaluation(
     maxCost: row ? Number(row.maxCostUsd) : null,
     monthlyBudget: row ? Number(row.monthlyBudgetUsd) : null,
     intervalDays: ctx.config.reEvaluationDays,
-    used: await sumRepetitions(ctx.db, id, monthStartOf(ctx.now())),
+    used: await sumReEvaluations(ctx.db, id, monthStartOf(ctx.now())),
     paused: row ? toPause(row) : null,
     updatedAt: row?.updatedAt.toISOString() ?? null,
   };
@@ -73,7 +73,7 @@ const toPause = ({ pausedEvaluationId, pausedCode, pausedAt }: ReEvaluationRow):
     ? { code: pausedCode, evaluationId: toId("eval", pausedEvaluationId), at: pausedAt.toISOString() }
     : null;
 
-export async function turnReEvaluationOff(ctx: Context, caller: Member, productId: string) {
+export async function disableReEvaluation(ctx: Context, caller: Member, productId: string) {
   const { id } = await findOwnProduct(ctx, caller, productId);
   if (!(await deleteReEvaluation(ctx.db, id)))
     throw new ApiError("INVALID_STATE", "The product is not evaluated again.", { current: "off" });
@@ -81,14 +81,14 @@ export async function turnReEvaluationOff(ctx: Context, caller: Member, productI
 }
 
 /** Starts each evaluation that the price list or the schedule asks for, within the limits of its seller. */
-export async function repeatEvaluations(ctx: Context): Promise<void> {
+export async function startReEvaluations(ctx: Context): Promise<void> {
   let after: string = NIL;
   for (;;) {
     const ids = await listReEvaluated(ctx.db, after, BATCH_SIZE);
     await forEachRow(
       ids,
-      (id) => repeatEvaluation(ctx, id),
-      (id, error) => ctx.log.error({ err: error, product: id }, "repeat an evaluation"),
+      (id) => reEvaluateProduct(ctx, id),
+      (id, error) => ctx.log.error({ err: error, product: id }, "re-evaluate a product"),
     );
     const last = ids.at(-1);
     if (last === undefined || ids.length < BATCH_SIZE) return;
@@ -96,7 +96,7 @@ export async function repeatEvaluations(ctx: Context): Promise<void> {
   }
 }
 
-interface Repetition {
+interface DueReEvaluation {
   /** The evaluation to repeat: that of the score card. */
   source: CardRow;
   columns: ColumnRow[];
@@ -105,7 +105,7 @@ interface Repetition {
   startedBy: Exclude<EvaluationStarter, "seller">;
 }
 
-async function repeatEvaluation(ctx: Context, productId: string): Promise<void> {
+async function reEvaluateProduct(ctx: Context, productId: string): Promise<void> {
   const settings = await findReEvaluation(ctx.db, productId);
   const due = settings && (await findDue(ctx, ctx.db, settings));
   if (!due) return;
@@ -114,11 +114,11 @@ async function repeatEvaluation(ctx: Context, productId: string): Promise<void> 
   await ctx.db.transaction().execute(async (tx) => {
     // Another worker may have started it since.
     const locked = await lockReEvaluation(tx, productId);
-    const repetition = locked && (await findDue(ctx, tx, locked));
-    if (!repetition || repetition.source.id !== due.source.id) return;
+    const stillDue = locked && (await findDue(ctx, tx, locked));
+    if (!stillDue || stillDue.source.id !== due.source.id) return;
     if (locked.updatedAt.getTime() !== settings.updatedAt.getTime()) return;
-    if (problem) await pause(ctx, tx, locked, repetition.source, problem);
-    else await start(ctx, tx, locked, repetition);
+    if (problem) await pause(ctx, tx, locked, stillDue.source, problem);
+    else await start(ctx, tx, locked, stillDue);
   });
 }
 
@@ -127,7 +127,7 @@ async function findDue(
   ctx: Context,
   db: Queries,
   { productId, pausedEvaluationId }: ReEvaluationRow,
-): Promise<Repetition | null> {
+): Promise<DueReEvaluation | null> {
   const version = await findReleasedVersion(db, productId);
   const source = version && (await findCardEvaluation(db, { productId, version }));
   if (!source || source.id === pausedEvaluationId) return null;
@@ -135,8 +135,8 @@ async function findDue(
   const product = await findTestedVersion(db, source, columns);
   if (!product) return null;
   const modelPrices = listModelPrices(columns, { content: product.content, at: ctx.now() });
-  // A repetition that failed was an attempt, too: the same reason starts no second one.
-  const last = (await findNewestRepetition(db, source)) ?? source;
+  // A re-evaluation that failed was an attempt, too: the same reason starts no second one.
+  const last = (await findNewestReEvaluation(db, source)) ?? source;
   const startedBy = findPriceChange(last.modelPrices, modelPrices) ?? findSchedule(ctx, last.createdAt);
   return startedBy && { source, columns, product, modelPrices, startedBy };
 }
@@ -155,7 +155,7 @@ interface Problem {
 async function findProblem(
   ctx: Context,
   { maxCostUsd }: ReEvaluationRow,
-  { source, columns }: Repetition,
+  { source, columns }: DueReEvaluation,
 ): Promise<Problem | null> {
   const costUsd = costOf(columns);
   if (costUsd > Number(maxCostUsd))
@@ -194,9 +194,9 @@ async function start(
   ctx: Context,
   tx: Tx,
   { productId, maxCostUsd, monthlyBudgetUsd }: ReEvaluationRow,
-  { source, columns, product, modelPrices, startedBy }: Repetition,
+  { source, columns, product, modelPrices, startedBy }: DueReEvaluation,
 ): Promise<void> {
-  const used = await sumRepetitions(tx, productId, monthStartOf(ctx.now()));
+  const used = await sumReEvaluations(tx, productId, monthStartOf(ctx.now()));
   const leftUsd = roundUsd(Math.min(Number(maxCostUsd), Number(monthlyBudgetUsd) - used.cost));
   if (leftUsd <= 0 || leftUsd < costOf(columns)) return;
   const { userId, version, contentSha256, definitionSha256, testSetId, repeats, judge } = source;

@@ -16,7 +16,7 @@ import { newUuid, requireUuid } from "../../core/ids.ts";
 import { advanceEvaluation, advanceEvaluations } from "./advance.ts";
 import { notifyOfRegression, notifyOfRegressionJob } from "./buyer-notifications.ts";
 import { listComparable } from "./queries.ts";
-import { repeatEvaluations } from "./re-evaluations.ts";
+import { startReEvaluations } from "./re-evaluations.ts";
 import { type ComparableEvaluation, findRegressions, findWorse } from "./regressions.ts";
 
 const DAY_MS = 86_400_000;
@@ -68,7 +68,7 @@ async function evaluate(productId: string, request: object = requestOf()) {
   return done;
 }
 
-async function allowRepetitions(productId: string, settings: object = limits) {
+async function allowReEvaluations(productId: string, settings: object = limits) {
   const reply = await author.put(`/v1/products/${productId}/re-evaluation`, settings);
   assert.equal(reply.status, 200, reply.text);
   return reply.body.data;
@@ -85,8 +85,8 @@ const startersOf = async (productId: string): Promise<string[]> =>
   (await evaluationsOf(productId)).map(({ startedBy }: { startedBy: string }) => startedBy);
 
 /** Three workers at once. */
-const repeat = async () => {
-  await Promise.all([1, 2, 3].map(() => repeatEvaluations(market.service.ctx)));
+const reEvaluate = async () => {
+  await Promise.all([1, 2, 3].map(() => startReEvaluations(market.service.ctx)));
 };
 
 /** What three workers do until no evaluation of the product runs. */
@@ -122,13 +122,13 @@ test("a model that got worse: repeated once by schedule, flagged with numbers, o
   const session = await market.createSession(silent.userId);
   await session.patch("/v1/account/notifications", { kinds: { "product.regressed": { email: false } } });
   market.clock.forward(31 * DAY_MS);
-  await repeat();
+  await reEvaluate();
   assert.deepEqual(await startersOf(productId), ["seller"], "without the seller's consent nothing runs");
   const first = (await cardOf(productId)).evaluationId;
   assert.deepEqual((await cardOf(productId)).regressions, []);
-  await allowRepetitions(productId);
+  await allowReEvaluations(productId);
   answers("no");
-  await repeat();
+  await reEvaluate();
   assert.deepEqual(await startersOf(productId), ["schedule", "seller"]);
   const [repeated] = await untilEnded(productId);
   assert.deepEqual(
@@ -164,11 +164,11 @@ test("a model that got worse: repeated once by schedule, flagged with numbers, o
   for (const each of [buyer, silent]) {
     const [notification, ...more] = await notificationsOf(each);
     assert.deepEqual([notification!.kind, more.length], ["product.regressed", 0]);
-    assert.equal(notification!.text, `${MODEL} passes 0 of 6 runs instead of 6 of 6.`);
+    assert.equal(notification!.text, `openai ${MODEL} passes 0 of 6 runs instead of 6 of 6.`);
   }
   assert.deepEqual([await emailsTo(buyer), await emailsTo(silent)], [1, 0]);
   market.clock.forward(31 * DAY_MS);
-  await repeat();
+  await reEvaluate();
   const [again] = await untilEnded(productId);
   assert.equal(again.regressions[0].since, card.evaluatedAt);
   assert.equal((await eventsOf("evaluation.regressed")).length, 1, "a known regression is no news");
@@ -181,39 +181,78 @@ test("a model that got worse: repeated once by schedule, flagged with numbers, o
 const emailsTo = async ({ userId }: Client): Promise<number> =>
   (await emailsToUser(market, userId)).filter(({ subject }) => subject === "Passes fewer tests: Poet").length;
 
-/** As if the price list had this entry when the newest evaluation began. */
-const changeStoredPrice = (productId: string, change: object) =>
+/** As if the price list had this entry of a model when the newest evaluation began. */
+const changeStoredPrice = (productId: string, change: object, model = MODEL) =>
   market.query(
-    `update evaluations set model_prices = jsonb_build_array(model_prices->0 || $2::jsonb)
+    `update evaluations e
+        set model_prices = (select jsonb_agg(case when m->>'model' = $3 then m || $2::jsonb else m end)
+                              from jsonb_array_elements(e.model_prices) m)
       where id = (select max(id::text)::uuid from evaluations where product_id = $1)`,
-    [requireUuid("prod", productId), JSON.stringify(change)],
+    [requireUuid("prod", productId), JSON.stringify(change), model],
   );
 
-test("a changed price and a deprecated model: one repetition each, and a failed one is not tried again", async () => {
+test("a changed price and a deprecated model: one re-evaluation each, and a failed one is not tried again", async () => {
   const productId = await createEvaluated(requestOf(), { compatibility: ["openai", "google"] });
-  await allowRepetitions(productId);
-  await repeat();
+  await allowReEvaluations(productId);
+  await reEvaluate();
   assert.deepEqual(await startersOf(productId), ["seller"]);
   await changeStoredPrice(productId, { completionPrice: 123 });
-  await repeat();
+  await reEvaluate();
   assert.deepEqual(await startersOf(productId), ["price_changed", "seller"]);
   await untilEnded(productId);
-  await repeat();
+  await reEvaluate();
   assert.equal((await startersOf(productId)).length, 2);
   const google = await createProviderKey(author, { provider: "google" });
   await evaluate(productId, {
     ...requestOf(),
     models: [{ apiKeyId: google, model: "gemini-2.5-flash-preview" }],
   });
-  await changeStoredPrice(productId, { isDeprecated: false });
+  await changeStoredPrice(productId, { isDeprecated: false }, "gemini-2.5-flash-preview");
   provider.always("bad-key");
-  await repeat();
+  await reEvaluate();
   assert.equal((await startersOf(productId))[0], "model_deprecated");
   const [failed] = await untilEnded(productId);
   assert.deepEqual([failed.status, failed.error.code], ["failed", "PROVIDER_KEY_INVALID"]);
   assert.ok((await titlesOf(author)).includes("The evaluation of Poet 1.0.0 failed"));
-  await repeat();
+  await reEvaluate();
   assert.equal((await startersOf(productId)).length, 4);
+});
+
+test("a judge whose price changes or that is deprecated: re-evaluated as for the tested models", async () => {
+  const rubric = { ...cases[0]!, assert: [{ type: "llm-rubric", value: "Is kind" }] };
+  const workflow = {
+    ...{ type: "WORKFLOW", compatibility: undefined },
+    content: JSON.stringify({
+      format: "workflow/1",
+      input: { type: "object", properties: { topic: { type: "string" } } },
+      steps: [
+        {
+          ...{ id: "echo", type: "prompt", provider: "sandbox", model: "sandbox-echo" },
+          ...{ messages: [{ role: "user", content: "{{topic}}" }], vars: { topic: "input.topic" } },
+        },
+      ],
+      result: "steps.echo.output",
+    }),
+  };
+  answers('{"reason":"It is.","pass":true,"score":1}');
+  for (const [fields, request] of [
+    [{}, sandboxRequest],
+    [workflow, { apiKeys: { sandbox: "sandbox" }, repeats: 1, maxCost: 1 }],
+  ] as const) {
+    const productId = await createProduct(author, fields);
+    await storeTestSet(author, productId, [rubric]);
+    await evaluate(productId, { ...request, judge: { apiKeyId, model: MODEL } });
+    await allowReEvaluations(productId);
+    await reEvaluate();
+    assert.deepEqual(await startersOf(productId), ["seller"]);
+    await changeStoredPrice(productId, { completionPrice: 123 });
+    await reEvaluate();
+    assert.deepEqual(await startersOf(productId), ["price_changed", "seller"]);
+    const [{ status, judge }] = await untilEnded(productId);
+    assert.deepEqual([status, judge.model], ["completed", MODEL]);
+    await reEvaluate();
+    assert.equal((await startersOf(productId)).length, 2, "the same reason starts no second one");
+  }
 });
 
 test("limits: neither an evaluation above maxCost nor a month above its budget", async () => {
@@ -228,11 +267,19 @@ test("limits: neither an evaluation above maxCost nor a month above its budget",
   );
   const stranger = await market.createUser({ role: "seller" });
   assertError(await stranger.put(`/v1/products/${productId}/re-evaluation`, limits), 403, "UNAUTHORIZED");
+  const path = `/v1/products/${productId}/re-evaluation`;
+  const writer = await market.createUser({ permissions: ["products:read", "products:write"] });
+  for (const method of ["GET", "PUT", "DELETE"])
+    assertError(
+      await writer.request(method, path, method === "PUT" ? { json: limits } : {}),
+      403,
+      "UNAUTHORIZED",
+    );
   const { maxCost, monthlyBudget, intervalDays } = await settingsOf(productId);
   assert.deepEqual([maxCost, monthlyBudget, intervalDays], [null, null, 30]);
-  await allowRepetitions(productId, { maxCost: 0.01, monthlyBudget: 0.01 });
+  await allowReEvaluations(productId, { maxCost: 0.01, monthlyBudget: 0.01 });
   await changeStoredPrice(productId, { completionPrice: 123 });
-  await repeat();
+  await reEvaluate();
   const [first] = await untilEnded(productId);
   assert.deepEqual([first.status, first.maxCost], ["completed", 0.01]);
   assert.deepEqual((await settingsOf(productId)).used, { evaluations: 1, cost });
@@ -241,40 +288,40 @@ test("limits: neither an evaluation above maxCost nor a month above its budget",
     cost * 1.5,
   ]);
   await changeStoredPrice(productId, { completionPrice: 124 });
-  await repeat();
+  await reEvaluate();
   assert.equal((await startersOf(productId)).length, 2, "the rest of the month's budget is too small");
   market.clock.forward(31 * DAY_MS);
-  await repeat();
+  await reEvaluate();
   assert.equal((await startersOf(productId)).length, 3);
   assert.equal((await untilEnded(productId))[0].maxCost, cost * 1.5, "never more than the month has left");
   const turnOff = () => author.request("DELETE", `/v1/products/${productId}/re-evaluation`);
   assert.equal((await turnOff()).status, 200);
   assertError(await turnOff(), 409, "INVALID_STATE");
   market.clock.forward(31 * DAY_MS);
-  await repeat();
+  await reEvaluate();
   assert.equal((await startersOf(productId)).length, 3);
 });
 
 test("a provider key that is gone: one notification and no run, until the settings change", async () => {
   const productId = await createEvaluated();
-  await allowRepetitions(productId);
+  await allowReEvaluations(productId);
   assert.equal((await author.request("DELETE", `/v1/ai/keys/${apiKeyId}`)).status, 200);
   market.clock.forward(31 * DAY_MS);
-  await repeat();
-  await repeat();
+  await reEvaluate();
+  await reEvaluate();
   const isPause = ({ kind }: { kind: string }) => kind === "evaluation.paused";
   assert.equal((await notificationsOf(author)).filter(isPause).length, 1);
   const { paused } = await settingsOf(productId);
   const [evaluation] = await evaluationsOf(productId);
   assert.deepEqual([paused.code, paused.evaluationId], ["PROVIDER_KEY_NOT_FOUND", evaluation.id]);
-  assert.equal((await allowRepetitions(productId)).paused, null);
-  await repeat();
+  assert.equal((await allowReEvaluations(productId)).paused, null);
+  await reEvaluate();
   assert.equal((await notificationsOf(author)).filter(isPause).length, 2);
   assert.deepEqual(await startersOf(productId), ["seller"]);
   apiKeyId = await createProviderKey(author);
   await evaluate(productId);
   market.clock.forward(31 * DAY_MS);
-  await repeat();
+  await reEvaluate();
   assert.deepEqual(await startersOf(productId), ["schedule", "seller", "seller"]);
   await untilEnded(productId);
 });
@@ -308,7 +355,7 @@ test("a worse version: flagged when its evaluation shows it, and refused without
     "VALIDATION_ERROR",
     "acknowledgesRegression",
   );
-  assert.match(problem!.reason, /sandbox-echo passes 0 of 12 runs instead of 12 of 12/);
+  assert.match(problem!.reason, /sandbox sandbox-echo passes 0 of 12 runs instead of 12 of 12/);
   const word = { content: BAD, acknowledgesRegression: true };
   assertError(await patch(productId, word), 422, "VALIDATION_ERROR", "changelog");
   assert.equal((await patch(productId, { ...word, changelog: "Shorter, and says no." })).status, 200);

@@ -45,15 +45,9 @@ export const findRegressions = (
     if (!before) return [];
     const known = ofSameDefinition.at(-1)?.regressions.find((one) => isSameModel(one, score));
     return {
-      ...{ provider: score.provider, model: score.model },
       cause: worse ? ("model" as const) : ("version" as const),
       since: known?.since ?? evaluated.completedAt.toISOString(),
-      before: {
-        ...{ evaluationId: toId("eval", before.id), version: before.version },
-        evaluatedAt: before.completedAt.toISOString(),
-        ...toCounted(required(findScore(before.scores, score), "the score that is compared")),
-      },
-      after: toCounted(score),
+      ...toComparison(score, before),
       isNew: known === undefined,
     };
   });
@@ -120,7 +114,23 @@ const toRate = ({ value, low, high, effectiveN }: NonNullable<Score["rate"]>) =>
 type Named = Pick<Score, "provider" | "model">;
 const isSameModel = (a: Named, b: Named) => a.provider === b.provider && a.model === b.model;
 
-export const findScore = (scores: ScoreCard["models"], model: Named): Score | undefined =>
+/** How a model passes, and how it did in the evaluation before. */
+export function toComparison(
+  score: Score,
+  before: Pick<ComparableEvaluation, "id" | "version" | "completedAt" | "scores">,
+): Pick<Regression, "provider" | "model" | "before" | "after"> {
+  return {
+    ...{ provider: score.provider, model: score.model },
+    before: {
+      ...{ evaluationId: toId("eval", before.id), version: before.version },
+      evaluatedAt: before.completedAt.toISOString(),
+      ...toCounted(required(findScore(before.scores, score), "the score that is compared")),
+    },
+    after: toCounted(score),
+  };
+}
+
+const findScore = (scores: ScoreCard["models"], model: Named): Score | undefined =>
   scores.find((one) => isSameModel(one, model));
 
-export const toCounted = ({ passed, n, rate }: Counted): Counted => ({ passed, n, rate });
+const toCounted = ({ passed, n, rate }: Counted): Counted => ({ passed, n, rate });

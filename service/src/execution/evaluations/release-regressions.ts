@@ -1,6 +1,4 @@
 import type { FindReleaseRegressions, FlagRelease } from "../../catalog/products/score-card.ts";
-import { toId } from "../../core/ids.ts";
-import { required } from "../../core/required.ts";
 import { reportRegressions } from "./notifications.ts";
 import {
   findCardEvaluation,
@@ -10,7 +8,7 @@ import {
   listComparable,
   storeRegressions,
 } from "./queries.ts";
-import { findScore, findWorse, flagInOrder, toCounted } from "./regressions.ts";
+import { findWorse, flagInOrder, toComparison } from "./regressions.ts";
 
 /** By the newest evaluations of both definitions with the test set of the newest one. */
 export const findReleaseRegressions: FindReleaseRegressions = async (
@@ -23,18 +21,7 @@ export const findReleaseRegressions: FindReleaseRegressions = async (
   const comparable = await listComparable(db, { ...newest, productId, version: onSale });
   const before = comparable.findLast(({ version }) => version === onSale);
   if (!before || before.definitionSha256 === definitionSha256) return [];
-  return newest.scores.flatMap((score) => {
-    if (!findWorse(score, before)) return [];
-    return {
-      ...{ provider: score.provider, model: score.model },
-      before: {
-        ...{ evaluationId: toId("eval", before.id), version: before.version },
-        evaluatedAt: before.completedAt.toISOString(),
-        ...toCounted(required(findScore(before.scores, score), "the score that is compared")),
-      },
-      after: toCounted(score),
-    };
-  });
+  return newest.scores.flatMap((score) => (findWorse(score, before) ? toComparison(score, before) : []));
 };
 
 /** Also the evaluations before that of the score card: one without its flag would hide the drop of the next version. */

@@ -10,7 +10,7 @@ import {
   resumeEvaluation,
 } from "./evaluations.ts";
 import { readProof } from "./proof.ts";
-import { readReEvaluation, setReEvaluation, turnReEvaluationOff } from "./re-evaluations.ts";
+import { disableReEvaluation, readReEvaluation, setReEvaluation } from "./re-evaluations.ts";
 import { readScoreCard } from "./score-card.ts";
 
 export const evaluationRoutes = [
@@ -52,7 +52,7 @@ export const evaluationRoutes = [
   ),
   withoutCacheChange(
     route(api.reEvaluations.delete, (ctx, caller, { params }) =>
-      turnReEvaluationOff(ctx, caller, params.productId),
+      disableReEvaluation(ctx, caller, params.productId),
     ),
   ),
 ];

@@ -59,7 +59,7 @@ export async function findProductByIdSuffix(
 }
 
 /** Whether the user has a product of their own, also a draft. */
-export async function hasWritten(db: Queries, userId: string): Promise<boolean> {
+export async function hasProducts(db: Queries, userId: string): Promise<boolean> {
   const row = await db
     .selectFrom("products")
     .select("id")

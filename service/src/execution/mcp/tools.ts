@@ -6,7 +6,7 @@ import { evaluationTools } from "./evaluation-tools.ts";
 import { executionSchema, executionTools } from "./execution-tools.ts";
 import { toToolName } from "./names.ts";
 import { listProductPage } from "./products.ts";
-import { hasWritten, type RunnableProduct } from "./queries.ts";
+import { hasProducts, type RunnableProduct } from "./queries.ts";
 
 /** Lists the tools of executions, for authors those of evaluations, then those of products, newest first. */
 export async function listTools(
@@ -17,7 +17,7 @@ export async function listTools(
   const { products, ...page } = await listProductPage(ctx, caller, ["PROMPT", "WORKFLOW"], cursor);
   const tools = products.map(toTool);
   if (cursor !== undefined) return { tools, ...page };
-  const ofAuthors = (await hasWritten(ctx.db, caller.userId)) ? evaluationTools : [];
+  const ofAuthors = (await hasProducts(ctx.db, caller.userId)) ? evaluationTools : [];
   return { tools: [...executionTools, ...ofAuthors, ...tools], ...page };
 }
 

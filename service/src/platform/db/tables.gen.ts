@@ -167,7 +167,7 @@ export interface EvaluationColumns {
   evaluationId: string;
   executionId: string | null;
   isSandbox: boolean;
-  judgesN: number | null;
+  judgedColumnN: number | null;
   kind: string;
   model: string | null;
   n: number;

@@ -52,13 +52,15 @@ export function ScoreCardSection({ card }: { card: ScoreCard }) {
   );
 }
 
-function RegressionStrip({ regression: { model, cause, since, before, after } }: { regression: Regression }) {
+function RegressionStrip({ regression }: { regression: Regression }) {
+  const { provider, model, cause, since, before, after } = regression;
   if (!before.rate || !after.rate) return null;
   return (
     <p className="strip warning">
       <AlertIcon size={20} />
       <span>
-        <b dir="auto">{model ?? "The workflow"}</b> passes {whole(after.rate.value)} % (
+        <b dir="auto">{model ?? "The workflow"}</b>
+        {provider !== null && ` of ${providerName(provider)}`} passes {whole(after.rate.value)} % (
         {whole(after.rate.low)}–{whole(after.rate.high)}) of the same tests since <Time iso={since} isDay />
         {cause === "version" ? `; version ${before.version} passed ` : "; before it passed "}
         {whole(before.rate.value)} % ({whole(before.rate.low)}–{whole(before.rate.high)}).

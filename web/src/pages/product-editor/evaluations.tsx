@@ -19,7 +19,7 @@ import { evaluationsQuery } from "../../queries/evaluations.ts";
 import { useEditor } from "./editor-context.tsx";
 import { EvaluationResults } from "./evaluation-results.tsx";
 import { hasRubrics, JudgeFields, useJudgeKeys } from "./judge-fields.tsx";
-import { RepeatEvaluations } from "./repeat-evaluations.tsx";
+import { ReEvaluationLimits } from "./re-evaluation-limits.tsx";
 
 const POLL_MS = 2_000;
 const MAX_MODELS = 5;
@@ -49,7 +49,7 @@ export function Evaluations({ testSet }: { testSet: TestSet }) {
         <EvaluationTable evaluations={evaluations} current={current} onShow={setShown} />
       )}
       {current !== null && <EvaluationResults key={current} evaluationId={current} />}
-      {evaluations && evaluations.length > 0 && <RepeatEvaluations />}
+      {evaluations && evaluations.length > 0 && <ReEvaluationLimits />}
     </section>
   );
 }

@@ -12,7 +12,7 @@ import { reEvaluationQuery } from "../../queries/evaluations.ts";
 import { useEditor } from "./editor-context.tsx";
 
 /** The limits within which the service evaluates the product again on the seller's keys. */
-export function RepeatEvaluations() {
+export function ReEvaluationLimits() {
   const { product } = useEditor();
   const { data: settings, error } = useQuery(reEvaluationQuery(product.id));
   return (

@@ -6,9 +6,9 @@ alter table evaluations add column judge json;
 alter table evaluation_columns
   drop constraint evaluation_columns_kind_check,
   add constraint evaluation_columns_kind_check check (kind in ('product', 'baseline', 'judge')),
-  add column judges_n smallint,
-  add constraint evaluation_columns_judges check ((kind = 'judge') = (judges_n is not null)),
-  add foreign key (evaluation_id, judges_n) references evaluation_columns on delete cascade;
+  add column judged_column_n smallint,
+  add constraint evaluation_columns_judges check ((kind = 'judge') = (judged_column_n is not null)),
+  add foreign key (evaluation_id, judged_column_n) references evaluation_columns on delete cascade;
 
 -- The judge's verdict about one run; `column_n` is the column of the run. Rows never change.
 create table evaluation_judgments (
