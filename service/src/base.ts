@@ -24,6 +24,7 @@ import { findScoreCard } from "./execution/evaluations/score-card.ts";
 import { countRunFailures } from "./execution/executions/product-run-queries.ts";
 import { LiveRuns } from "./execution/prompt-runs/live-runs.ts";
 import { promptKind } from "./execution/prompt-runs/prompt-kind.ts";
+import { RunTargets } from "./execution/prompt-runs/run-targets.ts";
 import { findSampleRun } from "./execution/run-receipts/sample-run.ts";
 import { RunNotifications } from "./execution/workflow-runs/run-notifications.ts";
 import { workflowKind } from "./execution/workflow-runs/workflow-kind.ts";
@@ -183,6 +184,7 @@ const createContextParts = (
   requestLog: new RequestLog(),
   runNotifications: new RunNotifications(notifications),
   feed: new EventFeed(pool, log),
+  runTargets: new RunTargets(),
   liveRuns: new LiveRuns(notifications, answerMemory),
   evaluator: new Evaluator(),
   findSampleRun,

@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import type { Context } from "../../core/context.ts";
 import { toUuid } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
@@ -28,6 +29,20 @@ export async function isWithheldFromBuyers(db: Queries, productId: string): Prom
   const decision = await findModerationDecision(db, productId);
   return decision && isWithheld(decision);
 }
+
+/**
+ * In SQL: whether the user may still run a product, as its author or as a buyer who has used it, and it is as the user read it. Every
+ * change of a product, its newest version included, raises the revision.
+ */
+export const isSameProductSql = (
+  userId: string,
+  { id, revision, major }: { id: string; revision: number; major: number | null },
+) => sql<boolean>`
+  exists (select from products where id = ${id}::uuid and revision = ${revision}::integer
+            and (author_id = ${userId}::uuid
+                 or exists (select from entitlements
+                             where buyer_id = ${userId}::uuid and product_id = ${id}::uuid and status = 'active'
+                               and major = ${major}::integer and used_at is not null)))`;
 
 export const findProductTitle = async (db: Queries, productId: string): Promise<string | undefined> =>
   (await findReleased(db, productId))?.title;

@@ -9,7 +9,7 @@ import {
   type Message,
   type ProviderId,
 } from "../../integrations/ai-providers/ai-provider.ts";
-import { mustBeEntitled, type Product, prepareRun, renderPrompt } from "../prompt-runs/prepare-run.ts";
+import { mustBeEntitled, type Product, readAndPrepareRun, renderPrompt } from "../prompt-runs/prepare-run.ts";
 import { findContextWindow, findCostUsd, PRICE_LIST } from "../provider-keys/cost.ts";
 import { estimateWorkflow } from "./estimate-workflow.ts";
 
@@ -38,7 +38,7 @@ async function estimateProduct(
   ctx: Context,
   caller: Member,
   { apiKeyId, ...input }: EstimateExecution,
-): Promise<EstimatedRun & { product: Product }> {
+): Promise<EstimatedRun & { product: Pick<Product, "id" | "type"> }> {
   if (apiKeyId !== undefined) return estimateWithKey(ctx, caller, { ...input, apiKeyId });
   const product = await findProductToRun(ctx, caller, input.productId);
   mustBeEntitled(product);
@@ -61,7 +61,7 @@ async function estimateWithKey(
   input: EstimateExecution & { apiKeyId: string },
 ) {
   const request: Execute = { ...input, stream: false, options: { ...input.options, store: false } };
-  const { product, version, key, model, messages } = await prepareRun(ctx, caller, request);
+  const { product, version, key, model, messages } = await readAndPrepareRun(ctx, caller, request);
   const { maxTokens } = input.options;
   const call = estimateCall({ provider: key.provider, model, messages, maxTokens, at: ctx.now() });
   return { product, version, calls: [call], cost: call.cost };

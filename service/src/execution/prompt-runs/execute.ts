@@ -2,6 +2,7 @@ import type { AcceptedExecution, Execute, ExecutionResult } from "@stoa/contract
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import { ConcurrencyLimit } from "../../platform/http/concurrency-limit.ts";
 import { isFinalError } from "../../platform/http/idempotency.ts";
 import { AcceptedResponse, type EventStreamResponse, type RequestInfo } from "../../platform/http/route.ts";
@@ -9,7 +10,7 @@ import { mustFindExecution } from "../executions/executions.ts";
 import { areExpiredLeasesConclusive } from "../executions/leases.ts";
 import { failAbandonedRun } from "../executions/queries.ts";
 import { streamExecutionEvents } from "../executions/stream-events.ts";
-import { prepareRun } from "./prepare-run.ts";
+import { type PreparedRun, prepareRun, readTarget } from "./prepare-run.ts";
 import { type RunResult, runPrompt } from "./run-prompt.ts";
 import { type PromptRun, startRun } from "./run-record.ts";
 import { readOutput, toExecutionResult, toRunError } from "./stored-events.ts";
@@ -31,13 +32,8 @@ export async function executePrompt(
   input: Execute,
   info: Facts,
 ): Promise<ExecutionResult | AcceptedResponse<AcceptedExecution> | EventStreamResponse> {
-  const prepared = await prepareRun(ctx, caller, input);
   const mode = findMode(input, info);
-  const releasePermit = acquirePermit(ctx, caller);
-  const run = await startRun(ctx, caller, prepared, mode).catch((error) => {
-    releasePermit();
-    throw error;
-  });
+  const { run, prepared, releasePermit } = await beginRun(ctx, caller, input, mode);
   const clientGone = mode === "async" ? null : info.disconnectSignal();
   run.live.abortOn(clientGone);
   const result = runPrompt(ctx, run, prepared).finally(releasePermit);
@@ -50,6 +46,50 @@ export async function executePrompt(
     if (error instanceof ApiError && !isFinalError(error.code)) await ctx.idempotencyKey?.unbind();
     throw error;
   }
+}
+
+interface BegunRun {
+  run: PromptRun;
+  prepared: PreparedRun;
+  releasePermit: () => void;
+}
+
+/** Begins with the remembered target, if the database has the same, else with what it reads. */
+async function beginRun(
+  ctx: Context,
+  caller: Member,
+  input: Execute,
+  mode: PromptRun["mode"],
+): Promise<BegunRun> {
+  const known = ctx.runTargets.find(caller, input);
+  // An error may come from the stale state of the target, so the request is prepared again.
+  const expected = known && (await prepareRun(ctx, input, known).catch(() => null));
+  const begun = expected && (await beginPrepared(ctx, caller, expected, mode, { isRemembered: true }));
+  if (begun) return begun;
+  ctx.runTargets.forget(caller, input);
+  const target = await readTarget(ctx, caller, input);
+  const prepared = await prepareRun(ctx, input, target);
+  const first = await beginPrepared(ctx, caller, prepared, mode, { isRemembered: false });
+  ctx.runTargets.remember(caller, input, target);
+  return required(first, "a run whose target was just read");
+}
+
+/** null: the product, the right to run it or the key has changed since it was remembered. */
+async function beginPrepared(
+  ctx: Context,
+  caller: Member,
+  prepared: PreparedRun,
+  mode: PromptRun["mode"],
+  options: { isRemembered: boolean },
+): Promise<BegunRun | null> {
+  const releasePermit = acquirePermit(ctx, caller);
+  let run: PromptRun | null = null;
+  try {
+    run = await startRun(ctx, caller, prepared, mode, options);
+  } finally {
+    if (!run) releasePermit();
+  }
+  return run && { run, prepared, releasePermit };
 }
 
 function acquirePermit(ctx: Context, { userId, plan }: Member): () => void {

@@ -12,13 +12,14 @@ import {
   type Message,
 } from "../../integrations/ai-providers/ai-provider.ts";
 import { toDraftVersion } from "../executions/draft-version.ts";
-import { findUsableKey, type UsableKey } from "../provider-keys/provider-keys.ts";
+import { findRunKey, toUsableKey, type UsableKey } from "../provider-keys/provider-keys.ts";
 import { limitToMaxCost, type RunOptions } from "./max-cost.ts";
+import type { RunProduct, RunTarget } from "./run-targets.ts";
 
 export type Product = Awaited<ReturnType<typeof findProductToRun>>;
 
 export interface PreparedRun {
-  product: Product;
+  product: RunProduct;
   key: UsableKey;
   model: string;
   version: string;
@@ -28,14 +29,26 @@ export interface PreparedRun {
 }
 
 /** Checks and renders a run. Writes nothing. */
-export async function prepareRun(ctx: Context, caller: Member, input: Execute): Promise<PreparedRun> {
+export const readAndPrepareRun = async (ctx: Context, caller: Member, input: Execute): Promise<PreparedRun> =>
+  prepareRun(ctx, input, await readTarget(ctx, caller, input));
+
+export async function readTarget(
+  ctx: Context,
+  caller: Member,
+  input: Pick<Execute, "productId" | "apiKeyId">,
+): Promise<RunTarget> {
   // In parallel; if both fail, the error of the product is thrown.
   const [foundProduct, foundKey] = await Promise.allSettled([
     findProductToRun(ctx, caller, input.productId),
-    findUsableKey(ctx, caller, input.apiKeyId),
+    findRunKey(ctx, caller, input.apiKeyId),
   ]);
-  const product = fulfilledOrThrow(foundProduct);
-  const key = fulfilledOrThrow(foundKey);
+  return { product: fulfilledOrThrow(foundProduct), key: fulfilledOrThrow(foundKey) };
+}
+
+/** The same, of a target that was read before. */
+export async function prepareRun(ctx: Context, input: Execute, target: RunTarget): Promise<PreparedRun> {
+  const { product } = target;
+  const key = toUsableKey(ctx, target.key);
   mustBeEntitled(product);
   if (product.type !== "PROMPT") throw ruleViolation("productId", "is a workflow, not a prompt");
   mustSupportProvider(product, key);
@@ -62,7 +75,7 @@ interface RenderInput {
 /** Renders the version that the caller may run, or the draft of its author. */
 export async function renderPrompt(
   ctx: Context,
-  product: Product,
+  product: RunProduct,
   { variables, draft, options }: RenderInput,
 ): Promise<{ version: string; messages: Message[] }> {
   const version = draft
@@ -75,7 +88,7 @@ export async function renderPrompt(
 }
 
 /** With the checks of PATCH /products/{productId}. */
-async function prepareDraft(product: Product, draft: PromptDraft, pinned: string | undefined) {
+async function prepareDraft(product: RunProduct, draft: PromptDraft, pinned: string | undefined) {
   if (product.reason !== "author")
     throw new ApiError("UNAUTHORIZED", "Only its author may run a draft.", { required: "author" });
   if (product.type !== "PROMPT") throw ruleViolation("draft", "is for prompts: this product is a workflow");
@@ -98,7 +111,7 @@ function fulfilledOrThrow<Value>(settled: PromiseSettledResult<Value>): Value {
   return settled.value;
 }
 
-export function mustBeEntitled(product: Product): void {
+export function mustBeEntitled(product: Pick<Product, "reason">): void {
   if (product.reason !== "none") return;
   throw new ApiError("UNAUTHORIZED", "Buy the product before you run it.", {
     source: "marketplace",
@@ -119,7 +132,11 @@ export function mustSupportProvider(
 }
 
 /** A pinned version must be in the line that the caller may run; the default is the newest of that line. */
-export async function findVersionToRun(ctx: Context, product: Product, pinned: string | undefined) {
+export async function findVersionToRun<Found extends RunProduct>(
+  ctx: Context,
+  product: Found,
+  pinned: string | undefined,
+) {
   if (pinned === undefined || pinned === product.version) return product;
   const version = await findRunnableVersion(ctx.db, product.id, { major: product.major, pinned });
   if (!version) throw ruleViolation("options.version", "is not a version that you may run");

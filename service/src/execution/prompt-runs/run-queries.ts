@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { isSameProductSql } from "../../catalog/products/product-lookup.ts";
 import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { prepared } from "../../platform/db/prepared.ts";
@@ -6,10 +7,13 @@ import type { ExecutionMode } from "../executions/queries.ts";
 import {
   type CallEnd,
   endCallSql,
+  isSameKeySql,
+  type LateRefusal,
   type Reservation,
   type ReservationResult,
   reserveCallSql,
 } from "../provider-keys/queries.ts";
+import type { RunTarget } from "./run-targets.ts";
 
 export interface NewExecution {
   id: string;
@@ -24,16 +28,23 @@ export interface NewExecution {
   leaseUntil: Date;
 }
 
-/** Inserts the run as running, unless a limit of its key refuses the call. */
+/**
+ * Inserts the run as running, unless a limit of its key refuses the call. `remembered`: only if the database still has this target;
+ * else the result is `changed`.
+ */
 export async function insertExecution(
   db: Queries,
   run: NewExecution,
   reservation: Reservation | null,
-): Promise<ReservationResult> {
-  const name = reservation ? "begin_run" : "begin_run_without_key";
+  remembered: RunTarget | null,
+): Promise<ReservationResult<LateRefusal>> {
+  const name = `begin_${remembered ? "remembered_" : ""}run${reservation ? "" : "_without_key"}`;
   const reserving = reservation ? reserveCallSql(reservation) : sql<ReservationResult>`'{}'::jsonb`;
-  const { rows } = await sql<{ call: ReservationResult }>`${prepared(name)}
-    with reserved as materialized (select ${reserving} as call),
+  const call = remembered
+    ? sql`case when ${isUnchangedSql(run.userId, remembered)} then ${reserving} else '{"refusedBy": "changed"}' end`
+    : reserving;
+  const { rows } = await sql<{ call: ReservationResult<LateRefusal> }>`${prepared(name)}
+    with reserved as materialized (select ${call} as call),
     written as (
       insert into executions (id, user_id, product_id, product_version, provider_key_id, provider, model, mode, status, lease_until, created_at)
       select ${run.id}::uuid, ${run.userId}::uuid, ${run.productId}::uuid, ${run.productVersion}, ${run.providerKeyId}::uuid,
@@ -42,6 +53,12 @@ export async function insertExecution(
     select call from reserved`.execute(db);
   return firstOf(rows).call;
 }
+
+/** In SQL: whether reading the target again would give the same. */
+const isUnchangedSql = (userId: string, { product, key }: RunTarget) =>
+  key.id === null
+    ? isSameProductSql(userId, product)
+    : sql`${isSameProductSql(userId, product)} and ${isSameKeySql(key.id, key)}`;
 
 export interface ExecutionEnd {
   status: "completed" | "failed" | "canceled";

@@ -21,6 +21,7 @@ import {
 import type { LiveRun } from "./live-runs.ts";
 import type { PreparedRun } from "./prepare-run.ts";
 import { type ExecutionEnd, endExecution, insertExecution, type NewExecution } from "./run-queries.ts";
+import type { RunTarget } from "./run-targets.ts";
 
 /** A process renews the leases of its runs several times within this time. */
 export const RUN_LEASE_MS = 90_000;
@@ -39,13 +40,17 @@ export interface PromptRun {
   call: OpenCall | null;
 }
 
-/** Inserts the run and its reservation before the call of the provider. */
+/**
+ * Inserts the run and its reservation before the call of the provider. `isRemembered`: only if the database still has the target; null:
+ * it has another, and nothing is inserted.
+ */
 export async function startRun(
   ctx: Context,
   caller: Member,
   prepared: PreparedRun,
   mode: ExecutionMode,
-): Promise<PromptRun> {
+  { isRemembered }: { isRemembered: boolean },
+): Promise<PromptRun | null> {
   const id = ctx.newId();
   const createdAt = ctx.now();
   let call = toOpenCall(ctx, prepared.key, { ...prepared, executionId: id });
@@ -53,8 +58,12 @@ export async function startRun(
   const live = ctx.liveRuns.begin(id);
   try {
     const run = toRow(caller, prepared, { id, mode, createdAt });
-    const reserved = await insertRun(ctx, run, call);
-    call &&= withReservation(call, reserved);
+    const { refusedBy, ...reserved } = await insertRun(ctx, run, call, isRemembered ? prepared : null);
+    if (refusedBy === "changed") {
+      ctx.liveRuns.remove(id);
+      return null;
+    }
+    call &&= withReservation(call, refusedBy ? { refusedBy } : reserved);
   } catch (error) {
     ctx.liveRuns.remove(id);
     throw error;
@@ -71,12 +80,13 @@ async function insertRun(
   ctx: Context,
   run: NewExecution,
   call: OpenCall | null,
+  remembered: RunTarget | null,
 ): ReturnType<typeof insertExecution> {
   const reservation = call?.reservation ?? null;
   const { idempotencyKey } = ctx;
-  if (!idempotencyKey) return insertExecution(ctx.db, run, reservation);
+  if (!idempotencyKey) return insertExecution(ctx.db, run, reservation, remembered);
   return ctx.db.transaction().execute(async (tx) => {
-    const reserved = await insertExecution(tx, run, reservation);
+    const reserved = await insertExecution(tx, run, reservation, remembered);
     if (!reserved.refusedBy) await idempotencyKey.bind(tx, toId("exec", run.id));
     return reserved;
   });

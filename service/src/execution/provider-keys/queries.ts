@@ -194,6 +194,15 @@ export interface KeySnapshot {
 /** Refusals of a call that used an earlier read of its key; `changed`: the key has changed since. */
 export type LateRefusal = KeyRefusal | "changed";
 
+/** In SQL: whether a key is as a caller read it. Its deletion changes `sealedKey`. */
+export const isSameKeySql = (
+  id: string,
+  key: Pick<KeyRow, "sealedKey" | "status" | "monthlyBudgetUsd">,
+) => sql<boolean>`
+  exists (select from provider_keys
+           where id = ${id}::uuid and sealed_key = ${key.sealedKey} and status = ${key.status}
+             and (monthly_budget_usd is not null) = ${key.monthlyBudgetUsd !== null}::boolean)`;
+
 interface MovedCalls {
   /** JSON. */
   ended: string;
