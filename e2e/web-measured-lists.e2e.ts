@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startEvaluation, storeTestSet, untilEvaluated } from "@stoa/service/test/evaluations.ts";
 import { createProduct } from "@stoa/service/test/factories.ts";
@@ -57,6 +58,20 @@ test("search by measured quality: filters in the address, scores with intervals 
       .waitFor();
     await mustBeSound(visit, "list of measured products");
     await takePicture(page, "measured list");
+    const home = await openAt(context, market, "/");
+    const best = home.page.locator("section", {
+      has: home.page.getByRole("heading", { name: "Measured best" }),
+    });
+    await best
+      .getByRole("link", { name: /Measured haiku/ })
+      .getByRole("img", { name: /^Pass rate .+, 95 % interval .+ to / })
+      .waitFor();
+    assert.equal(await best.getByText("Bare haiku").count(), 0);
+    await mustBeSound(home, "home with measured products");
+    await takePicture(home.page, "home with measured products");
+    await best.getByRole("link", { name: "See all 1" }).click();
+    await home.page.getByText("1 result", { exact: true }).waitFor();
+    await home.page.close();
     await page.goto(`${market.origin}/search?minPassRate=0.9`);
     await page.getByText("Nothing matches", { exact: true }).waitFor();
     await context.close();

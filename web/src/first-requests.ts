@@ -7,15 +7,27 @@ import { cutText } from "./lib/slug.ts";
  */
 
 /** The sections of the home page, in its order. */
-export const HOME_SECTIONS = ["trending", "publishedAt", "rating"] as const;
+export const HOME_SECTIONS = ["trending", "passRate", "publishedAt", "rating"] as const;
 export type HomeSection = (typeof HOME_SECTIONS)[number];
+
+export const HOME_TITLES: Record<HomeSection, string> = {
+  trending: "Trending this week",
+  passRate: "Measured best",
+  publishedAt: "New",
+  rating: "Best rated",
+};
+
+/** Products without a review or score come last in these orders, and are not the best ones. */
+export const homeFilters = (sort: HomeSection): Pick<ProductsListQuery, "minRating" | "minPassRate"> => ({
+  ...(sort === "rating" && { minRating: 1 }),
+  ...(sort === "passRate" && { minPassRate: 0 }),
+});
 
 export const homeProducts = (sort: HomeSection): ProductsListQuery => ({
   sort,
   order: "desc",
-  limit: 8,
-  // Products without a review come last, and are not the best rated ones.
-  ...(sort === "rating" && { minRating: 1 }),
+  limit: sort === "passRate" ? 4 : 8,
+  ...homeFilters(sort),
 });
 export const CATEGORIES = { limit: 100 };
 export const PRODUCT = { content: false };

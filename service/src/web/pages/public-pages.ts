@@ -1,4 +1,11 @@
 import type { ProductCard, ProductDetail, Review, Seller } from "@stoa/contract";
+import {
+  HOME_SECTIONS,
+  HOME_TITLES,
+  type HomeSection,
+  homeProducts,
+  toAddress,
+} from "@stoa/web/first-requests";
 import { productPath } from "@stoa/web/slug";
 import { type Html, html } from "../../platform/http/html.ts";
 import { type ClientPage, scriptData } from "./client-page.ts";
@@ -17,7 +24,6 @@ const listsIn = (responses: Responses): ProductCard[][] =>
     .map(([, { body }]) => body.data);
 
 export function homePage(origin: string, responses: Responses): ClientPage {
-  const titles = ["Trending this week", "New", "Best rated"];
   return {
     title: "Prompts and workflows",
     description: SITE,
@@ -26,9 +32,15 @@ ${openGraph({ origin, path: "/", title: "Stoa", description: SITE, type: "websit
     main: html`<main class="market" id="content">
 <h1 class="display">Prompts and workflows that you run yourself.</h1>
 <p>${SITE}</p>
-${listsIn(responses).map((products, at) => section(titles[at] ?? "", products))}
+${HOME_SECTIONS.map((sort) => homeSection(responses, sort))}
 </main>`,
   };
+}
+
+function homeSection(responses: Responses, sort: HomeSection): Html | false {
+  const response = responses[toAddress("/products", { ...homeProducts(sort), page: 1 })];
+  const products: ProductCard[] = response?.status === 200 ? response.body.data : [];
+  return products.length > 0 && section(HOME_TITLES[sort], products);
 }
 
 export function searchPage(origin: string, responses: Responses, text: string | undefined): ClientPage {

@@ -4,20 +4,14 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import type { FormEvent } from "react";
 import { Colonnade } from "../../components/colonnade.tsx";
 import { SearchIcon } from "../../components/icons.tsx";
-import { ProductCard } from "../../components/product-card.tsx";
-import { HOME_SECTIONS, type HomeSection } from "../../first-requests.ts";
+import { ProductCard, ProductRow } from "../../components/product-card.tsx";
+import { HOME_SECTIONS, HOME_TITLES, type HomeSection, homeFilters } from "../../first-requests.ts";
 import { initialData } from "../../initial-data.ts";
 import { formatCount } from "../../lib/format.ts";
 import { useTitle } from "../../lib/use-title.ts";
 import { categoriesQuery, homeProductsQuery } from "../../queries/market.ts";
 import { useAccount } from "../../session.ts";
 import { FirstSteps } from "./first-steps.tsx";
-
-const TITLES: Record<HomeSection, string> = {
-  trending: "Trending this week",
-  publishedAt: "New",
-  rating: "Best rated",
-};
 
 export default function Home() {
   const account = useAccount();
@@ -77,19 +71,31 @@ function Section({ sort }: { sort: HomeSection }) {
   return (
     <section className="beam">
       <div className="row between">
-        <h2>{TITLES[sort]}</h2>
-        <Link to="/search" search={sort === "rating" ? { sort, minRating: 1 } : { sort }} className="link sm">
+        <h2>{HOME_TITLES[sort]}</h2>
+        <Link to="/search" search={{ sort, ...homeFilters(sort) }} className="link sm">
           See all{" "}
           {data.meta.totalIsEstimate
             ? `at least ${formatCount(data.meta.total)}`
             : formatCount(data.meta.total)}
         </Link>
       </div>
-      <div className="grid">
-        {data.data.map((product) => (
-          <ProductCard key={product.id} product={product} isFirst={sort === "trending"} />
-        ))}
-      </div>
+      {sort === "passRate" ? (
+        <>
+          {data.data.map((product) => (
+            <ProductRow key={product.id} product={product} />
+          ))}
+          <p className="xs faint score-hint">
+            The bar is the 95 % interval over the seller’s own tests, the ring is the model without the
+            product.
+          </p>
+        </>
+      ) : (
+        <div className="grid">
+          {data.data.map((product) => (
+            <ProductCard key={product.id} product={product} isFirst={sort === "trending"} />
+          ))}
+        </div>
+      )}
     </section>
   );
 }
