@@ -275,7 +275,7 @@ function EvaluationRow({ evaluation, isShown, onShow }: EvaluationRowProps) {
   const sum = (field: "passed" | "n", columns = products) =>
     columns.reduce((total, column) => total + column[field], 0);
   const judged = evaluation.columns.filter(
-    ({ judges }) => judges !== null && evaluation.columns[judges]?.kind === "product",
+    ({ judgedColumn }) => judgedColumn !== null && evaluation.columns[judgedColumn]?.kind === "product",
   );
   const [tone, label] = STATUSES[evaluation.status] ?? ["neutral", evaluation.status];
   return (
