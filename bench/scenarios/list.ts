@@ -84,7 +84,7 @@ function hotKinds(shop: Shop, quiet: Target, etag: string): Kind[] {
     hot("hot list, request logging off", key, { aim: AIM_WITHOUT_LOG }),
     hot("– the client has it already: 304", { ...key, "if-none-match": etag }),
     hot("– asked by a visitor", { cookie: shop.visitor }),
-    hot("– asked in a session, whose row is read", { authorization: `Bearer ${shop.session}` }),
+    hot("– asked in a session", { authorization: `Bearer ${shop.session}` }),
   ];
 }
 

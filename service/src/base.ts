@@ -2,8 +2,9 @@ import { hkdfSync } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import type pg from "pg";
 import type { Logger } from "pino";
-import { KeyCache } from "./accounts/api-keys/key-cache.ts";
+import { createKeyCache } from "./accounts/api-keys/key-cache.ts";
 import { RequestLog } from "./accounts/request-logs/request-log.ts";
+import { createSessionCache } from "./accounts/sessions/session-cache.ts";
 import { createServiceControl } from "./backoffice/operation/service-control.ts";
 import { OperatorTasks } from "./backoffice/operation/tasks.ts";
 import { seedCategories } from "./catalog/search/categories.ts";
@@ -177,7 +178,8 @@ const createContextParts = (
   presence: new WorkerPresence(connection, pool, log),
   databaseUptime: new DatabaseUptime(now),
   refusedWrites: new RefusedWrites(pool, now),
-  keyCache: new KeyCache(notifications),
+  keyCache: createKeyCache(notifications),
+  sessionCache: createSessionCache(notifications),
   listCache: new ListCache(notifications, now),
   views: new ViewBuffer(),
   webBuilds: new WebBuilds(),

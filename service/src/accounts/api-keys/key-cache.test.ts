@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { runs } from "../../../test/full-size.ts";
 import type { NotifiedCache } from "../../platform/db/notifications.ts";
-import { KeyCache } from "./key-cache.ts";
+import { createKeyCache } from "./key-cache.ts";
 import type { KeyRow } from "./queries.ts";
 
 const OWNERS: Record<string, string> = { a: "ada", b: "ada", c: "cleo" };
@@ -16,7 +16,7 @@ function modelDatabase() {
   const committed = new Map(LOOKUPS.map((lookup) => [lookup, 1]));
   const notified = new Map(committed);
   const queue: { channel: string; payload: string; versions: Map<string, number> }[] = [];
-  const cache = new KeyCache({
+  const cache = createKeyCache({
     areCurrent: () => current,
     register: (one) => {
       memory = one;
@@ -126,7 +126,7 @@ test("key cache, random order of look-ups, queries, changes and notifications: n
   );
 });
 
-function counting(cache: KeyCache) {
+function counting(cache: ReturnType<typeof createKeyCache>) {
   let queryCount = 0;
   return {
     queryCount: () => queryCount,

@@ -5,6 +5,7 @@ import pg from "pg";
 import { type Client, clientOf, type Market, openMarket } from "../../../test/market.ts";
 import { until } from "../../../test/until.ts";
 import type { Service } from "../../app.ts";
+import { toId } from "../../core/ids.ts";
 import { sendKeyExpiryEmails } from "./expiry-emails.ts";
 
 const WITHIN_MS = 1_000;
@@ -110,6 +111,78 @@ suite("a change on one node: the other node applies it within a second", () => {
     await until("the other node has the role", async () => (await caller()).role === "seller", WITHIN_MS);
     const { plan, quota: known } = await caller();
     assert.deepEqual([plan, known], ["business", quota]);
+  });
+});
+
+suite("a change on one node: the other node applies it to a cached session within a second", () => {
+  for (const [what, act] of [
+    ["the session signs out", (session: Client) => session.post("/api/auth/logout")],
+    ["all others are ended", () => owner.delete("/v1/account/sessions")],
+    [
+      "its owner is banned",
+      ({ userId }: Client) =>
+        change("update users set banned_at = $1 where id = $2", market.clock.now, userId),
+    ],
+    ["its row is deleted", ({ userId }: Client) => change("delete from sessions where user_id = $1", userId)],
+  ] as const) {
+    test(`${what}: the session is refused`, async () => {
+      const session = await market.createSession(owner.userId);
+      const there = clientOf(other.origin, session.key);
+      await cacheOnBothNodes(session.key);
+      await act(session);
+      await until("it is refused", async () => (await statusOf(there)) === 401, WITHIN_MS);
+      assert.equal(await statusOf(there), 401);
+    });
+  }
+
+  test("role and second factor change, and a view starts and ends: the next requests have them", async () => {
+    const { userId, key } = await market.createSession(owner.userId, { secondFactor: true });
+    const viewed = await market.createUser({ name: "Viewed" });
+    const there = clientOf(other.origin, key);
+    const listUsers = async () => (await there.get("/v1/admin/users")).status;
+    const name = async () => (await there.get("/v1/account")).body.data.name;
+    const view = { userId: toId("usr", viewed.userId), reason: "A payout is missing" };
+    await cacheOnBothNodes(key);
+    assert.equal(await listUsers(), 403);
+    await change("update users set role = 'admin' where id = $1", userId);
+    await until("it is an administrator", async () => (await listUsers()) === 200, WITHIN_MS);
+    assert.equal((await market.as(key).put("/v1/admin/view", view)).status, 200);
+    await until("the other account is shown", async () => (await name()) === "Viewed", WITHIN_MS);
+    await change("update users set role = 'admin' where id = $1", viewed.userId);
+    await until("administrators are not shown", async () => (await name()) === "Owner", WITHIN_MS);
+    assert.equal((await market.as(key).delete("/v1/admin/view")).status, 200);
+    await until("the view is over", async () => (await listUsers()) === 200, WITHIN_MS);
+    await change("update sessions set second_factor = false where user_id = $1", userId);
+    await until("the second factor is missing", async () => (await listUsers()) === 403, WITHIN_MS);
+  });
+
+  test("used on one node only: stays alive on the other, whose cached row is idle", async () => {
+    const { key } = await market.createSession(owner.userId);
+    await cacheOnBothNodes(key);
+    for (let days = 0; days < 20; days += 10) {
+      market.clock.forward(10 * 86_400_000);
+      assert.equal(await statusOf(market.as(key)), 200);
+      await until("the use is stored", async () => {
+        const { rows } = await change(
+          "select max(last_seen_at) as at from sessions where user_id = $1",
+          owner.userId,
+        );
+        return rows[0].at.getTime() === market.clock.now.getTime();
+      });
+    }
+    assert.equal(await statusOf(clientOf(other.origin, key)), 200);
+  });
+
+  test("a cached session, the table of sessions locked: authenticates without a query", async () => {
+    await cacheOnBothNodes(owner.key);
+    const client = await market.service.ctx.pool.connect();
+    try {
+      await client.query("begin");
+      await client.query("lock table sessions in access exclusive mode");
+      assert.equal(await statusOf(owner), 200);
+    } finally {
+      client.release(true);
+    }
   });
 });
 

@@ -14,6 +14,7 @@ export interface SessionRow {
   secondFactor: boolean;
   createdAt: Date;
   lastSeenAt: Date;
+  expiresAt: Date;
   /** null: the session views no other account. */
   viewedId: string | null;
   viewedRole: Role;
@@ -24,11 +25,11 @@ export interface SessionRow {
   mayView: boolean;
 }
 
-/** Runs on each request with a session, hence a named statement. */
+/** Runs often, hence a named statement. */
 const FIND_SESSION = {
   name: "find_session",
   text: `select s.id, s.user_id as "userId", u.role, u.plan, u.quota, s.second_factor as "secondFactor",
-                s.created_at as "createdAt", s.last_seen_at as "lastSeenAt",
+                s.created_at as "createdAt", s.last_seen_at as "lastSeenAt", s.expires_at as "expiresAt",
                 v.user_id as "viewedId", v.expires_at as "viewExpiresAt", t.role as "viewedRole",
                 t.plan as "viewedPlan", t.quota as "viewedQuota",
                 u.role = 'admin' and s.second_factor and t.role <> 'admin' and t.closed_at is null as "mayView"

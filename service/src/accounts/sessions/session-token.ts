@@ -1,4 +1,4 @@
-import { hkdfSync } from "node:crypto";
+import { hash, hkdfSync } from "node:crypto";
 import { errors, jwtVerify, SignJWT } from "jose";
 import type { Context } from "../../core/context.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -47,8 +47,45 @@ export function signSessionToken({ config }: Context, subject: TokenSubject): Pr
     .sign(secret);
 }
 
+interface VerifiedToken {
+  sessionId: string | null;
+  /** Seconds. */
+  issuedAt: number;
+  expiresAt: number;
+}
+
+const MAX_VERIFIED = 10_000;
+/** By the digest of the token, for each ring of keys. A signature stays valid, only its time ends. */
+const verifiedTokens = new WeakMap<Buffer[], Map<string, VerifiedToken>>();
+
+function verifiedTokensOf(ring: Buffer[]): Map<string, VerifiedToken> {
+  let tokens = verifiedTokens.get(ring);
+  if (!tokens) {
+    tokens = new Map();
+    verifiedTokens.set(ring, tokens);
+  }
+  return tokens;
+}
+
 /** Returns the session's uuid; null for an invalid or expired token. */
-export async function readSessionToken({ config, now }: Context, token: string): Promise<string | null> {
+export async function readSessionToken(ctx: Context, token: string): Promise<string | null> {
+  const tokens = verifiedTokensOf(ctx.config.sessionKeys);
+  const digest = hash("sha256", token, "base64");
+  const known = tokens.get(digest);
+  if (known && isInTime(known, ctx.now())) return known.sessionId;
+  const verified = await verifySessionToken(ctx, token);
+  if (!verified) return null;
+  if (tokens.size >= MAX_VERIFIED) tokens.delete(tokens.keys().next().value!);
+  tokens.set(digest, verified);
+  return verified.sessionId;
+}
+
+function isInTime({ issuedAt, expiresAt }: VerifiedToken, now: Date): boolean {
+  const at = Math.floor(now.getTime() / 1000);
+  return issuedAt <= at && at < expiresAt && at - issuedAt <= SESSION_SECONDS;
+}
+
+async function verifySessionToken({ config, now }: Context, token: string): Promise<VerifiedToken | null> {
   try {
     const { payload } = await jwtVerify(
       token,
@@ -65,7 +102,7 @@ export async function readSessionToken({ config, now }: Context, token: string):
         requiredClaims: ["sub", "jti", "exp"],
       },
     );
-    return toUuid("ses", payload.jti!);
+    return { sessionId: toUuid("ses", payload.jti!), issuedAt: payload.iat!, expiresAt: payload.exp! };
   } catch (error) {
     if (error instanceof errors.JOSEError) return null;
     throw error;

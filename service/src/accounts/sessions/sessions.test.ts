@@ -89,7 +89,10 @@ suite("sessions of an account", () => {
     const ids = await Promise.all(
       tokens.map(async (token) => (await authenticateSession(ctx, token))!.sessionId),
     );
-    const live = () => Promise.all(tokens.map(isLive));
+    const live = async () => {
+      await ctx.notifications.catchUp();
+      return Promise.all(tokens.map(isLive));
+    };
     await endSessions(ctx, ctx.db, member.userId, { only: ids[0]! });
     assert.deepEqual(await live(), [false, true, true]);
     await endSessions(ctx, ctx.db, member.userId, { but: ids[2]! });

@@ -75,27 +75,32 @@ const notifyOfSession = (ctx: Context, db: Queries, id: string, { user, via, sou
 
 /** null: the token is invalid, the session ended or idle too long, or the account may not sign in. */
 export async function authenticateSession(ctx: Context, token: string): Promise<SessionCaller | null> {
-  const session = await findSession(ctx, token);
-  return session && toCaller(session);
+  const id = await readSessionToken(ctx, token);
+  const session = id && (await findActiveSessionNow(ctx, id));
+  return session ? toCaller(useSession(ctx, session)) : null;
 }
 
 /**
- * For the API: the caller may view another account. Pages outside of it, such as the consent of an OAuth application,
- * write when they are read, so they always act as the administrator.
+ * For the API: from the cache, and the caller may view another account. Pages outside of it, such as the consent of an
+ * OAuth application, write when they are read, so they always act as the administrator, and read the row.
  */
 export async function authenticateApiSession(ctx: Context, token: string): Promise<SessionCaller | null> {
-  const session = await findSession(ctx, token);
-  return session && withView(ctx, session);
+  const id = await readSessionToken(ctx, token);
+  const session = id && (await findCachedSession(ctx, id));
+  return session ? withView(ctx, useSession(ctx, session)) : null;
 }
 
-async function findSession(ctx: Context, token: string): Promise<SessionRow | null> {
-  const id = await readSessionToken(ctx, token);
-  if (!id) return null;
+/** Another process may have prolonged a session whose cached row is idle. */
+async function findCachedSession(ctx: Context, id: string): Promise<SessionRow | undefined> {
+  const session = await ctx.sessionCache.find(id, () => findActiveSessionNow(ctx, id));
   const now = ctx.now();
-  const session = await findActiveSession(ctx, id, now, toIdleCutoff(now));
-  if (!session) return null;
-  recordLastSeen(ctx, session);
-  return session;
+  if (!session || session.expiresAt <= now) return undefined;
+  return session.lastSeenAt > toIdleCutoff(now) ? session : findActiveSessionNow(ctx, id);
+}
+
+function findActiveSessionNow(ctx: Context, id: string): Promise<SessionRow | undefined> {
+  const now = ctx.now();
+  return findActiveSession(ctx, id, now, toIdleCutoff(now));
 }
 
 const toCaller = (session: SessionRow): SessionCaller => ({
@@ -128,13 +133,17 @@ function withView(ctx: Context, session: SessionRow): SessionCaller {
   };
 }
 
-/** At most every five minutes, and the request does not wait for it. */
-function recordLastSeen(ctx: Context, session: SessionRow): void {
-  const before = new Date(ctx.now().getTime() - LAST_SEEN_INTERVAL_MS);
-  if (session.lastSeenAt > before) return;
-  updateLastSeen(ctx, session.id, ctx.now(), before).catch((error) =>
+/** Records the use at most every five minutes, and the request does not wait for it. */
+function useSession(ctx: Context, session: SessionRow): SessionRow {
+  const now = ctx.now();
+  const before = new Date(now.getTime() - LAST_SEEN_INTERVAL_MS);
+  if (session.lastSeenAt > before) return session;
+  // In the cached row, too, so that the next request does not write.
+  session.lastSeenAt = now;
+  updateLastSeen(ctx, session.id, now, before).catch((error) =>
     ctx.log.warn({ err: error }, "the last use of a session was not stored"),
   );
+  return session;
 }
 
 /** Ends all sessions of an account, or those selected. Returns the number of ended sessions. */
