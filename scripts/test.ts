@@ -82,6 +82,9 @@ const needsOwnProcess = (file: string | undefined): boolean => file !== undefine
 const workers = new Set<ChildProcess>();
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const failures: string[] = [];
+const costs: { path: string; cpuMs: number; ms: number }[] = [];
+/** The most expensive files, which the end of a run names. */
+const COSTS_SHOWN = 10;
 
 /** Runs files in one worker process after the other, until none is left. */
 async function runFiles(): Promise<void> {
@@ -169,6 +172,7 @@ function print(file: string, results: TestResult[], cpuMs: number): void {
   const path = relative(ROOT, file);
   for (const { type, name, nesting, suite, skip, error, ms } of parentsFirst(results)) {
     const title = name === file ? `${path}, ${cpuMs.toFixed(0)} ms of CPU` : name;
+    if (name === file) costs.push({ path, cpuMs, ms });
     const mark = type === "fail" ? "✖" : skip === null ? "✔" : "﹣";
     console.log(`${"  ".repeat(nesting)}${mark} ${title} (${ms.toFixed(0)} ms)${skip ? ` # ${skip}` : ""}`);
     if (error !== null) failures.push(`✖ ${path}: ${title}\n${error}`);
@@ -192,9 +196,21 @@ function parentsFirst(results: TestResult[]): TestResult[] {
   return ended.flat();
 }
 
+function listMostExpensive(): string {
+  return costs
+    .toSorted((one, other) => other.cpuMs - one.cpuMs)
+    .slice(0, COSTS_SHOWN)
+    .map(({ path, cpuMs, ms }) => `${seconds(cpuMs)} of ${seconds(ms)} ${path}`)
+    .join("\n");
+}
+
+const seconds = (ms: number) => `${(ms / 1_000).toFixed(1).padStart(6)} s`;
+
 const startedAt = Date.now();
 await Promise.all(Array.from({ length: Math.min(WORKERS, files.length) }, runFiles));
 await leaveNothing();
+if (costs.length > COSTS_SHOWN)
+  console.log(`\nMost CPU time, PostgreSQL's not included:\n${listMostExpensive()}`);
 if (failures.length > 0) console.log(`\nFailed:\n${failures.join("\n\n")}`);
 const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
 console.log(`\n${((Date.now() - startedAt) / 1_000).toFixed(0)} s`);
