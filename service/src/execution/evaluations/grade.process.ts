@@ -1,6 +1,6 @@
 /** A process of grading-process.ts, which ends when its parent closes the channel. */
 
-import { gradeOutput } from "@stoa/evaluation";
+import { gradeOutput } from "@stoa/evaluation/grade";
 import { type JsonSchema, validateValue } from "@stoa/evaluation/json-schema";
 import type { GradingRequest } from "./grading-process.ts";
 
