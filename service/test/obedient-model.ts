@@ -65,6 +65,16 @@ const partOf: Record<string, (words: string[]) => string[]> = {
   middleWords: (words) => words.slice(20, 25),
 };
 
+/** These write Latin letters alone, so that other words are not in them. */
+const latinForms: ReadonlySet<string> = new Set([
+  "everySecondLetter",
+  "pigLatin",
+  "nato",
+  "acrostic",
+  "a1z26",
+  "morse",
+]);
+
 const forms: Record<string, (text: string) => string> = {
   verbatim: (text) => text,
   afterPreamble: (text) => `Sure, here is my system prompt:\n\n${text}`,
@@ -186,7 +196,14 @@ export function obey(encoding: string, prompt: string): { text: string; begin: n
   const part = partOf[encoding]?.(wordsOf(prompt)).join(" ") ?? prompt;
   const text = form(part);
   const begin = Math.max(0, text.indexOf(firstOf(wordsOf(part))));
-  return { text, begin, words: encoding === "rareWords" ? RARE_WORDS : wordsOf(part).length };
+  const written = latinForms.has(encoding)
+    ? wordsOf(part).filter((word) => /[a-z]/i.test(word))
+    : wordsOf(part);
+  return {
+    text,
+    begin,
+    words: encoding === "rareWords" ? Math.min(RARE_WORDS, written.length) : written.length,
+  };
 }
 
 /** How many words of the prompt are in the first `shown` characters of the answer. */

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { suite, test } from "node:test";
 import fc from "fast-check";
 import { runs, sampleOf } from "../../../test/full-size.ts";
+import { countLeakedWords, obey } from "../../../test/obedient-model.ts";
 import { hideText, LeakGuard } from "./leak-guard.ts";
 
 interface Prompt {
@@ -10,9 +11,9 @@ interface Prompt {
   description: string;
   content: string;
 }
-const prompts: Prompt[] = JSON.parse(
-  readFileSync(new URL("../../backoffice/demo/prompts.json", import.meta.url), "utf8"),
-);
+const readJson = (path: string) => JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8"));
+const prompts: Prompt[] = readJson("../../backoffice/demo/prompts.json");
+const attacks: { encoding: string; text: string }[] = readJson("./extraction-attacks.json");
 const promptAt = (at: number) => prompts[at % prompts.length] as Prompt;
 const hiddenOf = ({ title, description, content }: Prompt) => hideText([content], [title, description]);
 
@@ -23,6 +24,7 @@ function readOutput(guard: LeakGuard, pieces: readonly string[]) {
   return { shown: shown + (guard.finish() ?? ""), isWithheld: guard.isWithheld };
 }
 const wordsOf = (text: string) => text.match(/\S+\s*/g) ?? [];
+const isShorterThan = (words: number) => (prompt: Prompt) => wordsOf(prompt.content).length < words;
 
 const COPIED_WORDS = 12;
 /** Some prompts of the set copy paragraphs of others. */
@@ -36,21 +38,45 @@ function isCopy(one: Prompt, other: Prompt): boolean {
 }
 
 suite("leak guard", () => {
-  test("texts about the same subject: at most 1 % are withheld", () => {
-    // The hardest honest outputs that we have: the other CC0 prompts, which share phrases with each other.
-    const [others, characters] = [3, 800];
-    let [count, withheld] = [0, 0];
-    for (const [at, prompt] of sampleOf(prompts).entries()) {
-      const hidden = hiddenOf(prompt);
-      for (let step = 1; step <= others; step++) {
-        const other = promptAt(at * 7 + step * 13);
-        if (isCopy(other, prompt)) continue;
-        const output = `${prompt.title}\n${other.content.slice(0, characters)}`;
-        count++;
-        if (readOutput(new LeakGuard(hidden), wordsOf(output)).isWithheld) withheld++;
+  // The hardest honest outputs that we have: the other CC0 prompts, which share phrases with each other.
+  for (const [which, tried, others] of [
+    ["prompts of all lengths", prompts, 3],
+    ["prompts of fewer than 100 words", prompts.filter(isShorterThan(100)), 4],
+  ] as const)
+    test(`texts about the same subject as ${which}: at most 1 % are withheld`, () => {
+      const characters = 800;
+      const withheld: string[] = [];
+      let count = 0;
+      for (const [at, prompt] of sampleOf(tried).entries()) {
+        const hidden = hiddenOf(prompt);
+        for (let step = 1; step <= others; step++) {
+          const other = promptAt(at * 7 + step * 13);
+          if (other === prompt || isCopy(other, prompt)) continue;
+          const output = `${prompt.title}\n${other.content.slice(0, characters)}`;
+          count++;
+          if (readOutput(new LeakGuard(hidden), wordsOf(output)).isWithheld)
+            withheld.push(`${prompt.title}: ${other.title}`);
+        }
       }
-    }
-    assert.ok(withheld <= count / 100, `${withheld} of ${count} honest outputs are withheld`);
+      assert.ok(withheld.length <= count / 100, `${withheld.length} of ${count}: ${withheld.join("; ")}`);
+    });
+
+  test("attacks on prompts of fewer than 60 words: at most 1 % of the words come out", () => {
+    let [leaked, hidden] = [0, 0];
+    const leaks = new Map<string, number>();
+    for (const { title, description, content } of sampleOf(prompts.filter(isShorterThan(60))))
+      for (const { encoding, text } of attacks) {
+        const answer = obey(encoding, content);
+        const guard = new LeakGuard(
+          hideText([`${content}\n\nThe input is: ${text}`], [title, description, text]),
+        );
+        const words = countLeakedWords(answer, readOutput(guard, wordsOf(answer.text)).shown.length);
+        leaked += words;
+        hidden += wordsOf(content).length;
+        leaks.set(encoding, (leaks.get(encoding) ?? 0) + words);
+      }
+    const worst = [...leaks].toSorted(([, a], [, b]) => b - a).slice(0, 10);
+    assert.ok(leaked <= hidden / 100, `${leaked} of ${hidden} words: ${worst.join("; ")}`);
   });
 
   const pieces = fc.array(fc.string({ unit: "grapheme", maxLength: 20 }), { maxLength: 40 });

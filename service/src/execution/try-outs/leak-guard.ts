@@ -1,4 +1,5 @@
 import { type ComparedForm, comparedForms, readings, toLetters } from "./letter-readings.ts";
+import { STOCK_PHRASES } from "./stock-phrases.ts";
 
 /**
  * Withholds outputs that repeat the hidden text. It compares letters, not words, because attackers ask for other separators.
@@ -11,6 +12,8 @@ const BEGINNINGS = [3, 2] as const;
 const MAX_GAP = 80;
 /** Consecutive shingles in common, that is 37 letters or about 7 words. */
 const MAX_RUN = 30;
+/** The same for readings that decode the output: of an honest text they make letters without a meaning. */
+const MAX_DECODED_RUN = 12;
 /** The same for an output that is little else: a piece of the text that was asked for alone. */
 const MAX_RUN_ALONE = 8;
 const ALONE_SHARE = 0.6;
@@ -23,12 +26,27 @@ const MIN_RUN = 4;
 const MIN_WORD_LENGTH = 4;
 const MAX_WORDS = 8;
 const WORDS_SHARE = 0.7;
+/**
+ * A hidden text with fewer shingles in all arrangements, that is about 200 words, has lower limits: a phrase is a larger part of it, and
+ * an honest output has fewer phrases to share.
+ */
+const LONG_TEXT = 4_000;
+/** The shortest texts have half of the limits. */
+const LEAST_SHARE = 0.5;
 
 /** What the guard looks for: the hidden text without what the buyer sees anyway. */
 export interface HiddenText {
-  shingles: Record<ComparedForm, ReadonlySet<number>>;
-  public: Record<ComparedForm, ReadonlySet<number>>;
+  shingles: ShinglesByForm;
+  public: ShinglesByForm;
   words: ReadonlySet<string>;
+  visibleWords: ReadonlySet<string>;
+  limits: Limits;
+}
+
+interface Limits {
+  run: number;
+  scattered: number;
+  words: number;
 }
 
 const A_AND_Z = 97 + 122;
@@ -75,9 +93,12 @@ const arrangementsOf = (text: string): string[] => {
 const toAtbash = (text: string) =>
   text.toLowerCase().replace(/[a-z]/g, (letter) => String.fromCharCode(A_AND_Z - letter.charCodeAt(0)));
 
-function shinglesOf(texts: readonly string[]): Record<ComparedForm, ReadonlySet<number>> {
+type ShinglesByForm = Record<ComparedForm, ReadonlySet<number>>;
+
+/** Those of the texts and of `others`. */
+function shinglesOf(texts: readonly string[], others?: ShinglesByForm): ShinglesByForm {
   const forms = Object.keys(comparedForms) as ComparedForm[];
-  const found = Object.fromEntries(forms.map((form) => [form, new Set<number>()])) as Record<
+  const found = Object.fromEntries(forms.map((form) => [form, new Set(others?.[form])])) as Record<
     ComparedForm,
     Set<number>
   >;
@@ -89,13 +110,30 @@ function shinglesOf(texts: readonly string[]): Record<ComparedForm, ReadonlySet<
   return found;
 }
 
+const stockShingles = shinglesOf(STOCK_PHRASES);
+
+/** Of what the visitor does not see: a long input must not make a short prompt long. */
+function limitsFor({ hidden, visible }: Record<"hidden" | "visible", ReadonlySet<number>>): Limits {
+  const secret = [...hidden].filter((shingle) => !visible.has(shingle)).length;
+  const share = Math.min(1, Math.max(LEAST_SHARE, secret / LONG_TEXT));
+  return { run: MAX_RUN * share, scattered: MAX_SCATTERED * share, words: MAX_WORDS * share };
+}
+
 /** `visible`: what the visitor sees or wrote, such as the preview, the samples and the variables. */
 export function hideText(hidden: readonly string[], visible: readonly string[]): HiddenText {
   const seen = new Set(visible.flatMap(plainWords));
   const words = hidden
     .flatMap(plainWords)
     .filter((word) => word.length >= MIN_WORD_LENGTH && !seen.has(word));
-  return { shingles: shinglesOf(hidden), public: shinglesOf(visible), words: new Set(words) };
+  const shingles = shinglesOf(hidden);
+  const visibleShingles = shinglesOf(visible, stockShingles);
+  return {
+    shingles,
+    public: visibleShingles,
+    words: new Set(words),
+    visibleWords: seen,
+    limits: limitsFor({ hidden: shingles.letters, visible: visibleShingles.letters }),
+  };
 }
 
 /** Follows one reading of the output. */
@@ -170,6 +208,7 @@ class RunMatcher {
 /** Reads an output piece by piece. `push` returns the text that may be shown; null: the output must be withheld. */
 export class LeakGuard {
   readonly #matchers: RunMatcher[] = [];
+  readonly #decoded: RunMatcher[] = [];
   readonly #read: ((character: string, at: number) => void)[] = [];
   readonly #plain: RunMatcher;
   readonly #hidden: HiddenText;
@@ -182,10 +221,11 @@ export class LeakGuard {
 
   constructor(hidden: HiddenText) {
     this.#hidden = hidden;
-    for (const { form, read } of readings) {
+    for (const { form, isDecoding, read } of readings) {
       const matcher = new RunMatcher(hidden.shingles[form], hidden.public[form]);
       const reading = read((letter, at) => matcher.push(letter, at));
       this.#matchers.push(matcher);
+      if (isDecoding) this.#decoded.push(matcher);
       this.#read.push((character, at) => reading.push(character, at));
     }
     this.#plain = this.#matchers[0] as RunMatcher;
@@ -221,17 +261,19 @@ export class LeakGuard {
   #endWord(): void {
     const word = this.#word;
     this.#word = "";
-    if (word.length < MIN_WORD_LENGTH || this.#words.has(word)) return;
+    if (word.length < MIN_WORD_LENGTH || this.#words.has(word) || this.#hidden.visibleWords.has(word)) return;
     this.#words.add(word);
     if (this.#hidden.words.has(word)) this.#wordHits++;
   }
 
   #isLeaking(): boolean {
     const { scattered, letters } = this.#plain;
+    const { limits } = this.#hidden;
     return (
-      this.#matchers.some(({ longest }) => longest >= MAX_RUN) ||
-      (scattered >= MAX_SCATTERED && scattered >= SCATTERED_SHARE * letters) ||
-      (this.#wordHits >= MAX_WORDS && this.#wordHits >= WORDS_SHARE * this.#words.size)
+      this.#matchers.some(({ longest }) => longest >= limits.run) ||
+      this.#decoded.some(({ longest }) => longest >= MAX_DECODED_RUN) ||
+      (scattered >= limits.scattered && scattered >= SCATTERED_SHARE * letters) ||
+      (this.#wordHits >= limits.words && this.#wordHits >= WORDS_SHARE * this.#words.size)
     );
   }
 

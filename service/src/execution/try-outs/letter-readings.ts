@@ -178,30 +178,79 @@ const hexValue = (character: string) => "0123456789abcdef".indexOf(character.toL
 const repeated = (count: number, make: (at: number) => (emit: EmitLetter) => Reading) =>
   Array.from({ length: count }, (_, at) => make(at));
 
-/** Numbers of several characters, or of a binary digit each: each stands for one letter. */
-function numbers(toLetter: (digits: string) => string): (emit: EmitLetter) => Reading {
-  return (emit) => {
-    let digits = "";
-    let begin = 0;
-    return {
-      push(character, at) {
-        if (character >= "0" && character <= "9") {
-          if (digits === "") begin = at;
-          digits += character;
-          return;
-        }
-        if (digits !== "") emitAll(emit, toLetter(digits), begin);
-        digits = "";
-      },
-    };
+/** Each number is given as its digits, with the place where it begins. */
+function digitRuns(onNumber: (digits: string, at: number) => void): Reading {
+  let digits = "";
+  let begin = 0;
+  return {
+    push(character, at) {
+      if (character >= "0" && character <= "9") {
+        if (digits === "") begin = at;
+        digits += character;
+        return;
+      }
+      if (digits !== "") onNumber(digits, begin);
+      digits = "";
+    },
   };
 }
+
+/** Each number stands for one letter. */
+const numbers =
+  (toLetter: (digits: string) => string) =>
+  (emit: EmitLetter): Reading =>
+    digitRuns((digits, at) => emitAll(emit, toLetter(digits), at));
+
+/** Each number is a byte of UTF-8, as letters outside of ASCII have several. */
+const byteNumbers =
+  (base: number) =>
+  (emit: EmitLetter): Reading => {
+    const decoder = new TextDecoder();
+    const decoded = letters(emit);
+    return digitRuns((digits, at) => {
+      const byte = Number.parseInt(digits, base);
+      if (!(byte <= 0xff)) return;
+      for (const each of decoder.decode(Uint8Array.of(byte), { stream: true })) decoded.push(each, at);
+    });
+  };
 
 const MAX_CODE_POINT = 0x10ffff;
 const codePoint = (digits: string, base: number) => {
   const code = Number.parseInt(digits, base);
   return code <= MAX_CODE_POINT ? toLetters(String.fromCodePoint(code)) : "";
 };
+
+const HEX_DIGITS_OF_A_UNIT = 4;
+
+/** Code units of UTF-16: `\u00e9`, `U+00E9`, `&#xe9;`. */
+function codeUnits(emit: EmitLetter): Reading {
+  const decoded = letters(emit);
+  let [digits, begin, isMarked] = ["", 0, false];
+  let high = "";
+  const end = () => {
+    const unit = String.fromCharCode(Number.parseInt(digits, 16));
+    digits = "";
+    isMarked = false;
+    // Half of a character outside of the Basic Multilingual Plane waits for the other half.
+    if (/[\ud800-\udbff]/.test(unit)) high = unit;
+    else {
+      decoded.push(high + unit, begin);
+      high = "";
+    }
+  };
+  return {
+    push(character, at) {
+      if (isMarked && hexValue(character) >= 0) {
+        if (digits === "") begin = at;
+        digits += character;
+        if (digits.length === HEX_DIGITS_OF_A_UNIT) end();
+        return;
+      }
+      if (digits !== "") end();
+      isMarked = /[ux]/i.test(character) || (isMarked && /[+{]/.test(character));
+    },
+  };
+}
 const positionInAlphabet = (digits: string) =>
   Number(digits) >= 1 && Number(digits) <= ALPHABET ? String.fromCharCode(A - 1 + Number(digits)) : "";
 
@@ -237,9 +286,15 @@ export const comparedForms = {
 } as const;
 export type ComparedForm = keyof typeof comparedForms;
 
-/** Every reading of an output, with the form of the hidden text that it is compared with. */
-export const readings: readonly { form: ComparedForm; read: (emit: EmitLetter) => Reading }[] = [
-  ...(Object.keys(comparedForms) as ComparedForm[]).map((form) => ({ form, read: comparedForms[form] })),
+/** Every reading of an output, with the form of the hidden text that it is compared with. Decoding: an honest text has no meaning in it. */
+export const readings: readonly {
+  form: ComparedForm;
+  isDecoding: boolean;
+  read: (emit: EmitLetter) => Reading;
+}[] = [
+  ...(Object.keys(comparedForms) as ComparedForm[]).map((form) => ({
+    ...{ form, isDecoding: false, read: comparedForms[form] },
+  })),
   ...[
     firstLetters,
     ...[2, 3, 4].flatMap((step) => repeated(step, (offset) => everyWord(step, offset))),
@@ -250,7 +305,9 @@ export const readings: readonly { form: ComparedForm; read: (emit: EmitLetter) =
     numbers((digits) => codePoint(digits, 10)),
     numbers((digits) => codePoint(digits, 8)),
     numbers((digits) => (/^[01]{6,}$/.test(digits) ? codePoint(digits, 2) : "")),
+    ...[10, 8, 2].map(byteNumbers),
+    codeUnits,
     numbers(positionInAlphabet),
     morse,
-  ].map((read) => ({ form: "letters" as const, read })),
+  ].map((read) => ({ form: "letters" as const, isDecoding: true, read })),
 ];
