@@ -8,9 +8,9 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { createSchema } from "../fake-payments/src/index.ts";
 import { createLog } from "../service/src/core/log.ts";
+import { jobKinds } from "../service/src/jobs.ts";
 import { openPool } from "../service/src/platform/db/database.ts";
 import { migrate } from "../service/src/platform/db/migrate.ts";
-import { sendEmailJob } from "../service/src/platform/email/email-queue.ts";
 import { openJobQueue } from "../service/src/platform/jobs/job-queue.ts";
 import { TEMPLATE } from "../service/test/market.ts";
 import { startTemporaryPostgres, urlOf } from "../service/test/temporary-postgres.ts";
@@ -50,8 +50,8 @@ await admin.query(`create database ${TEMPLATE}`);
 await admin.end();
 const template = openPool({ target: { ...server.connection, database: TEMPLATE }, maxConnections: 1 });
 await migrate(template, new Date());
-// Created once here, so that test databases get the job queue by cloning.
-await (await openJobQueue(template, createLog("warn"), [sendEmailJob])).close();
+// Created once here, so that test databases get the job queues by cloning.
+await (await openJobQueue(template, createLog("warn"), jobKinds)).close();
 await createSchema(template);
 await template.end();
 process.env["STOA_TEST_DATABASE"] = urlOf(server, "postgres");
