@@ -1,9 +1,8 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { getCompileCacheDir } from "node:module";
-import { dirname } from "node:path";
 import type { CaseVerdict, GradedRun, TestCase } from "@stoa/evaluation";
 import { limitConcurrency } from "../../accounts/people/concurrency-limit.ts";
+import { compileCacheEnvironment } from "../../core/compile-cache.ts";
 
 /** Far more than the parsers of one output take. */
 const MAX_HEAP_MB = 512;
@@ -19,16 +18,6 @@ export type Grade = (testCase: TestCase, run: GradedRun) => Promise<CaseVerdict>
 const oneAtOnce = limitConcurrency({ atOnce: 1, waiting: Number.POSITIVE_INFINITY });
 
 /**
- * It needs no settings and must not see secrets. Without the compile cache of the service, stripping the types of the
- * parsers takes three quarters of its CPU time.
- */
-function environment(): NodeJS.ProcessEnv {
-  // The folder of this version of Node, within the folder that the setting names.
-  const folder = getCompileCacheDir();
-  return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
-}
-
-/**
  * Calls `work` with a function that grades one output at a time in a process of its own: fifty costly assertions may take a
  * minute, in which the service must answer others, and the memory of the parsers goes back to the machine. A thread would
  * leave most of it with the service.
@@ -38,7 +27,7 @@ export const gradeInProcess = <Result>(work: (grade: Grade) => Promise<Result>):
     const child = fork(new URL("./grade.process.ts", import.meta.url), {
       serialization: "advanced",
       execArgv: [`--max-old-space-size=${MAX_HEAP_MB}`],
-      env: environment(),
+      env: compileCacheEnvironment(),
     });
     const failure = Promise.race([
       once(child, "error").then(([error]) => Promise.reject(error)),

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
+import { compileCacheEnvironment } from "../../core/compile-cache.ts";
 import { EvaluationError } from "./evaluation-error.ts";
 
 /**
@@ -49,8 +50,7 @@ export class EvaluationThread {
     this.#worker = new Worker(new URL("./evaluate.worker.ts", import.meta.url), {
       workerData: { clock: this.#clock, isCpuTime: this.#isCpuTime } satisfies ThreadData,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB },
-      // The thread needs no settings and must not see secrets.
-      env: {},
+      env: compileCacheEnvironment(),
       execArgv: [],
     });
     this.#isReady = new Promise((resolve) => this.#worker.once("message", resolve)).then(() =>
