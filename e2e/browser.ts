@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import chromium from "@sparticuz/chromium";
-import { sampleOf } from "@stoa/service/test/full-size.ts";
+import { isFullSize } from "@stoa/service/test/full-size.ts";
 import { type Browser, type BrowserContext, type Page, chromium as playwright } from "playwright-core";
 import { once } from "./once.ts";
 
@@ -47,13 +47,15 @@ export interface Look {
   width?: number;
 }
 
-/** The color schemes and widths in which each page is tested. */
-export const looks = sampleOf([
-  { scheme: "light", width: 1200 },
-  { scheme: "dark", width: 1200 },
-  { scheme: "light", width: 360 },
-  { scheme: "dark", width: 320 },
-] as const);
+/** The color schemes and widths in which each page is tested: without the full run the narrowest, which overflows first. */
+export const looks = (
+  [
+    { scheme: "dark", width: 320 },
+    { scheme: "light", width: 360 },
+    { scheme: "dark", width: 1200 },
+    { scheme: "light", width: 1200 },
+  ] as const
+).slice(0, isFullSize ? undefined : 1);
 
 /** The page's requests to other origins, and its console errors. */
 export interface Watched {

@@ -7,7 +7,7 @@ import { type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 
 const run = promisify(execFile);
-const main = new URL("../../main.ts", import.meta.url).pathname;
+const program = new URL("../../../bin/stoa-server.mjs", import.meta.url).pathname;
 
 let market: Market;
 before(async () => {
@@ -18,7 +18,7 @@ after(() => market.close());
 /** Runs the CLI on the market's database with its keys. */
 async function command(...args: string[]): Promise<string> {
   const { config, pool } = market.service.ctx;
-  const { stdout } = await run(process.execPath, [main, ...args], {
+  const { stdout } = await run(process.execPath, [program, ...args], {
     env: {
       PATH: process.env["PATH"],
       DATABASE_URL: pool.options.connectionString,
