@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { prepared } from "../../platform/db/prepared.ts";
 
 export interface NewEvent {
   id: string;
@@ -12,7 +13,7 @@ export interface NewEvent {
 }
 
 export async function insertEvent(tx: Tx, event: NewEvent, recipients: string[]): Promise<void> {
-  await sql`
+  await sql`${prepared("insert_event")}
     with written as (
       insert into events (id, type, body, sealed_body, execution_id, created_at)
       values (${event.id}, ${event.type}, ${event.body}, ${event.sealedBody}, ${event.executionId}::uuid, ${event.createdAt})

@@ -48,12 +48,8 @@ export class AttemptRecorder {
 
   async #record(batch: RecordedAttempt[]): Promise<void> {
     try {
-      await this.#ctx.db.transaction().execute(async (tx) => {
-        const accepted = await recordAttempts(tx, batch);
-        const goneResults = batch.filter(({ attempt, result }) => result.isGone && accepted.has(attempt.id));
-        for (const { delivery } of goneResults)
-          await disableGoneEndpoint(this.#ctx, tx, delivery.endpointId, delivery.url);
-      });
+      if (batch.some(({ result }) => result.isGone)) await this.#recordAndDisable(batch);
+      else await recordAttempts(this.#ctx.db, batch);
     } catch (error) {
       // One row that PostgreSQL refuses must not lose the others.
       if (batch.length > 1 && isRowError(error)) {
@@ -65,5 +61,14 @@ export class AttemptRecorder {
         "attempts could not be recorded; they will be repeated",
       );
     }
+  }
+
+  #recordAndDisable(batch: RecordedAttempt[]): Promise<void> {
+    return this.#ctx.db.transaction().execute(async (tx) => {
+      const accepted = await recordAttempts(tx, batch);
+      const goneResults = batch.filter(({ attempt, result }) => result.isGone && accepted.has(attempt.id));
+      for (const { delivery } of goneResults)
+        await disableGoneEndpoint(this.#ctx, tx, delivery.endpointId, delivery.url);
+    });
   }
 }

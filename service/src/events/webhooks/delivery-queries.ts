@@ -3,6 +3,7 @@ import type pg from "pg";
 import { NIL } from "uuid";
 import type { Context } from "../../core/context.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
+import { prepared } from "../../platform/db/prepared.ts";
 import { type AttemptResult, type LeasedDelivery, toPace } from "./attempt-result.ts";
 
 interface FanOutBatch {
@@ -187,7 +188,9 @@ export interface RecordedAttempt {
  */
 export async function recordAttempts(db: Queries, results: RecordedAttempt[]): Promise<Set<string>> {
   const rows = JSON.stringify(results.map(toRow));
-  const { rows: moved } = await sql<{ id: string }>`select record_attempts(${rows}::jsonb) as id`.execute(db);
+  const { rows: moved } = await sql<{
+    id: string;
+  }>`${prepared("record_attempts")}select record_attempts(${rows}::jsonb) as id`.execute(db);
   return new Set(moved.map(({ id }) => id));
 }
 

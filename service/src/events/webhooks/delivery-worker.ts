@@ -27,14 +27,17 @@ interface AttemptPool {
 }
 
 const createPools = (): Record<"quick" | "slow", AttemptPool> => ({
-  quick: { isSlow: false, capacity: 192, batchSize: 16, inFlight: new Set() },
+  quick: { isSlow: false, capacity: 192, batchSize: 32, inFlight: new Set() },
   /** For endpoints that answered slowly, until they answer quickly again. */
   slow: { isSlow: true, capacity: 64, batchSize: 4, inFlight: new Set() },
 });
 
 /** Share of the free capacity for one account, so that its hanging endpoints leave some for others. */
 const MAX_SHARE_PER_ACCOUNT = 1 / 4;
-const BUSY_POLL_INTERVAL_MS = 10;
+/** While events arrive, so that none of them waits for the idle interval. */
+const BUSY_POLL_INTERVAL_MS = 3;
+/** The time after its last work in which a worker counts as busy. */
+const BUSY_MS = 250;
 /** Longer than a post and the recording of its result. */
 const LEASE_MS = 60_000;
 const IDLE_POLL_INTERVAL_MS = 100;
@@ -66,8 +69,10 @@ export class DeliveryWorker {
   readonly #cursor: FanOutCursor = { after: null };
   readonly #stopping = new AbortController();
   /** Ends the pause of the polling loop when capacity is free again. */
-  #wakeUp = new AbortController();
+  #endPause: () => void = () => {};
   #wasWoken = false;
+  /** In milliseconds of performance.now(). */
+  #busyUntil = 0;
   #working: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -90,7 +95,7 @@ export class DeliveryWorker {
     this.#working = Promise.all([
       this.#runRepeatedly(
         () => this.runOnce(),
-        (isBusy) => this.#pauseUntilWoken(isBusy ? BUSY_POLL_INTERVAL_MS : IDLE_POLL_INTERVAL_MS),
+        (hasWorked) => this.#pauseUntilWoken(this.#pollInterval(hasWorked === true)),
       ),
       this.#runRepeatedly(
         () => this.reclaimLeases(),
@@ -106,6 +111,7 @@ export class DeliveryWorker {
   /** Claims nothing more and waits for the running attempts. Releases attempts that shutdown aborts. */
   async stop(): Promise<void> {
     this.#stopping.abort();
+    this.#wake();
     await this.#working;
     await this.idle();
   }
@@ -201,17 +207,28 @@ export class DeliveryWorker {
     }
   }
 
-  #pause = (ms: number, ...until: AbortSignal[]): Promise<void> =>
-    sleep(ms, undefined, { signal: AbortSignal.any([this.#stopping.signal, ...until]) }).catch(() => {});
+  #pause = (ms: number): Promise<void> =>
+    sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => {});
+
+  #pollInterval(hasWorked: boolean): number {
+    const now = performance.now();
+    if (hasWorked) this.#busyUntil = now + BUSY_MS;
+    return now < this.#busyUntil ? BUSY_POLL_INTERVAL_MS : IDLE_POLL_INTERVAL_MS;
+  }
 
   #wake(): void {
     this.#wasWoken = true;
-    this.#wakeUp.abort();
+    this.#endPause();
   }
 
   async #pauseUntilWoken(ms: number): Promise<void> {
-    if (!this.#wasWoken) await this.#pause(ms, this.#wakeUp.signal);
+    if (!this.#wasWoken) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#endPause = resolve;
+      const timer = setTimeout(resolve, ms);
+      await promise;
+      clearTimeout(timer);
+    }
     this.#wasWoken = false;
-    if (this.#wakeUp.signal.aborted) this.#wakeUp = new AbortController();
   }
 }

@@ -1,4 +1,4 @@
--- Version 1
+-- Version 2
 
 -- Creates one delivery for each event and subscribed endpoint, and numbers the events. A batch has the `oldest` events, and `by_account`
 -- events of the accounts after `after` in equal shares, so that a burst of one account delays no other. One statement, so that no process
@@ -16,6 +16,7 @@ declare
   wanted_events uuid[];
   wanted_endpoints uuid[];
   queues uuid[];
+  numbers bigint[];
 begin
   if not pg_try_advisory_xact_lock(hashtext('webhook fan-out')) then return; end if;
   with recursive turn (user_id, n) as (
@@ -33,13 +34,14 @@ begin
      cross join lateral (select event_id from event_recipients where seq is null and user_id = account.id
                           order by event_id limit greatest(1, by_account / cardinality(accounts))) own) found;
   if candidates is null then return; end if;
-  -- Endpoints that existed before the event. A test event has its delivery already. Recipients are looked up by event: a join would read
-  -- all of them while the table is small.
+  -- Endpoints that existed before the event. A test event has its delivery already. Recipients and endpoints are looked up
+  -- one by one: a join would read all of them while the tables are small.
   select array_agg(v.id order by v.id, e.id), array_agg(e.id order by v.id, e.id) into wanted_events, wanted_endpoints
     from events v
    cross join lateral (select user_id, type from event_recipients where event_id = v.id and type <> 'test' offset 0) r
-    join webhook_endpoints e on e.user_id = r.user_id and e.deleted_at is null and e.created_at <= v.created_at
-                            and (e.event_types is null or r.type = any (e.event_types))
+   cross join lateral (select id from webhook_endpoints
+                        where user_id = r.user_id and deleted_at is null and created_at <= v.created_at
+                          and (event_types is null or r.type = any (event_types)) offset 0) e
    where v.id = any (candidates);
   -- Disabling an endpoint locks its queue, so its state cannot change until the commit.
   select array_agg(endpoint_id) into queues from (
@@ -60,11 +62,9 @@ begin
       array(select pair.endpoint_id from unnest(wanted_events, wanted_endpoints) with ordinality as pair (event_id, endpoint_id, n)
              where pair.event_id = any (chosen) order by pair.n),
       at, false);
-    with numbered as (
-      update events e set seq = next.seq
-        from (select id, nextval('events_seq') as seq from unnest(chosen) as candidate (id)) next
-       where e.id = next.id and e.id = any (chosen) returning e.id, e.seq)
-    update event_recipients r set seq = numbered.seq from numbered where r.event_id = numbered.id and r.event_id = any (chosen);
+    numbers := array(select nextval('events_seq') from unnest(chosen));
+    update events set seq = numbers[array_position(chosen, id)] where id = any (chosen);
+    update event_recipients set seq = numbers[array_position(chosen, event_id)] where event_id = any (chosen);
   end if;
   return next;
 end $$;

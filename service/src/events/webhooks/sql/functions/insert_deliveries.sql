@@ -1,4 +1,4 @@
--- Version 1
+-- Version 2
 
 -- Due now when the endpoint is enabled and its owner not banned, else skipped; none when the endpoint is no longer subscribed to the type.
 -- The caller holds the locks of the queues.
@@ -18,5 +18,5 @@ language sql set enable_hashjoin = off set enable_mergejoin = off as $$
    cross join lateral (select e.disabled_by is null and u.banned_at is null as is_on) open
       on conflict (event_id, endpoint_id) do nothing;
   update webhook_queues set next_due = least(next_due, at), has_urgent = has_urgent or urgent
-   where endpoint_id = any (endpoint_ids);
+   where endpoint_id = any (endpoint_ids) and (next_due > at or urgent and not has_urgent);
 $$;
