@@ -193,6 +193,26 @@ test("any JSON value: returned unchanged", async () => {
   );
 });
 
+test("expression that only reads a text: needs no thread, and has the value that a thread returns", async () => {
+  const idle = new Evaluator();
+  const texts = fc.string({ unit: "binary" }).filter((text) => !text.includes("\0"));
+  await fc.assert(
+    fc.asyncProperty(texts, async (text) => {
+      const read = { input: { text }, steps: { one: { output: text } } };
+      const [evaluated] = (await evaluate("[input.text]", read)) as [string];
+      assert.equal(await idle.evaluate("input.text", read, "somebody"), evaluated);
+      assert.equal(await idle.evaluate("steps.one.output", read, "somebody"), evaluated);
+    }),
+    { numRuns: runs(50) },
+  );
+  assert.equal(idle.threads, 0);
+  assert.equal(await reasonOf("input.in", { input: { in: "x" } }), "is not a valid CEL expression");
+  assert.equal(
+    await reasonOf("input.text", { input: { text: "\0" } }),
+    "returns a text with a NUL character",
+  );
+});
+
 const long = "a".repeat(1_500_000);
 const numbers = Array.from({ length: 200 }, (_, index) => index);
 const inner = "a".repeat(50_000);

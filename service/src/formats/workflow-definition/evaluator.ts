@@ -1,4 +1,5 @@
 import { required } from "../../core/required.ts";
+import { readText } from "./direct-read.ts";
 import { EvaluationError } from "./evaluation-error.ts";
 import { type EvaluationRequest, EvaluationThread } from "./evaluation-thread.ts";
 import { isObject } from "./issue-order.ts";
@@ -29,7 +30,7 @@ interface EvaluationJob {
 
 /**
  * Evaluates expressions in worker threads with a cost limit and 200 ms of CPU time. Threads start on demand and end after an idle minute.
- * Accounts take turns and use one thread at most.
+ * Accounts take turns and use one thread at most. An expression that only reads a text needs no thread.
  */
 export class Evaluator {
   /** By account, in the order of their turns. */
@@ -50,6 +51,8 @@ export class Evaluator {
 
   /** Returns times and durations as text. `accountId` is for fair turns. Throws an EvaluationError. */
   evaluate(expression: string, bindings: Bindings, accountId: string): Promise<unknown> {
+    const text = this.#isClosed ? undefined : readText(expression, bindings);
+    if (text !== undefined) return Promise.resolve(text);
     return new Promise((resolve, reject) => {
       const jobs = this.#waiting.get(accountId) ?? [];
       this.#waiting.set(accountId, jobs);
