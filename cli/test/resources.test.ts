@@ -101,6 +101,18 @@ test("discounts, sales, analytics, payouts, account usage: the seller's view", a
   const nowhere = await asSeller.run(["analytics", "revenue", "--csv", "none/revenue.csv"]);
   assert.equal(nowhere.code, 1, nowhere.stderr);
   assert.match(nowhere.stderr, /^error: Cannot write none\/revenue.csv \(ENOENT\)\nfix: /);
+  const [entry] = await json(asSeller, "analytics", "entries", "--period", "day");
+  assert.equal(entry.orderId, order.orderId);
+  const funnel = await asSeller.run(["analytics", "funnel"]);
+  assert.match(funnel.stdout, /^purchases +\d/m);
+  const [maturity] = await json(asSeller, "payouts", "maturities");
+  assert.ok(maturity.sales >= 1, JSON.stringify(maturity));
+  assert.deepEqual((await json(asSeller, "sales", "runs", order.orderId)).failures, []);
+  assert.deepEqual(await json(asSeller, "products", "runs"), []);
+  for (const name of ["items", "statement"]) {
+    const none = await asSeller.run(["payouts", name, "po_none"]);
+    assert.match(none.stderr, /PAYOUT_NOT_FOUND/);
+  }
   const balance = await asSeller.run(["payouts", "balance"]);
   assert.match(balance.stdout, /^USD\t/);
   const usage = await asSeller.run(["account", "usage"]);

@@ -1,5 +1,6 @@
-import type { Balance, CreatePayout, Payout, PayoutAccount } from "@stoa/sdk";
+import type { Balance, CreatePayout, Maturity, Payout, PayoutAccount, PayoutItem } from "@stoa/sdk";
 import type { Command } from "commander";
+import { action, example } from "../command.ts";
 import { type BodyOptions, bodyOptions, readBody } from "../fields.ts";
 import { amountOf, money, time } from "../format.ts";
 import type { Column } from "../output.ts";
@@ -63,6 +64,31 @@ export default function define(command: Command): void {
     ],
     open: (stoa, page) => stoa.balance.get(page),
   });
+  listCommand<Maturity>(command, {
+    name: "maturities",
+    description: "List what becomes available on which day",
+    examples: ["stoa payouts maturities"],
+    columns: [
+      { field: "date", title: "Day" },
+      { field: "amount", title: "Amount", format: amountOf },
+      { field: "sales", title: "Sales" },
+    ],
+    open: (stoa, page) => stoa.balance.maturities(page),
+  });
+  listCommand<PayoutItem>(command, {
+    name: "items <payout>",
+    description: "List the ledger entries of a payout",
+    examples: ["stoa payouts items po_…"],
+    columns: [
+      { field: "kind", title: "Entry" },
+      { field: "orderId", title: "Order" },
+      { field: "product.title", title: "Product" },
+      { field: "amount", title: "Amount", format: amountOf },
+      { field: "occurredAt", title: "Booked", format: ({ occurredAt }) => time(occurredAt) },
+    ],
+    open: (stoa, page, _options, [payout = ""]) => stoa.payouts.items(payout, page),
+  });
+  defineStatement(command);
   objectCommand<PayoutAccount>(command, {
     name: "account",
     description: "Show where payouts go",
@@ -70,4 +96,25 @@ export default function define(command: Command): void {
     columns: [{ field: "account" }, { field: "payoutsEnabled", title: "payouts enabled" }],
     call: (stoa) => stoa.payouts.account.get(),
   });
+}
+
+function defineStatement(payouts: Command): void {
+  const statement = payouts
+    .command("statement")
+    .description("Download the statement of a payout")
+    .argument("<payout>", "the payout's id")
+    .option("--csv [file]", "a line for each ledger entry, into a file or to standard output")
+    .option("--pdf <file>", "a page to print, into a file")
+    .action(
+      action<{ csv?: string | true; pdf?: string }>(async (cli, { csv = true, pdf }, id: string) => {
+        const { saveResponse } = await import("../save-response.ts");
+        const stoa = await cli.stoa();
+        const response = await stoa.payouts.statement(id, { format: pdf === undefined ? "csv" : "pdf" });
+        await saveResponse(cli, response, {
+          path: pdf ?? (csv === true ? undefined : csv),
+          label: "statement",
+        });
+      }),
+    );
+  example(statement, "stoa payouts statement po_… --pdf statement.pdf");
 }

@@ -1,7 +1,7 @@
-import type { Sale } from "@stoa/sdk";
+import type { Sale, SaleRuns } from "@stoa/sdk";
 import type { Command } from "commander";
 import { amountOf, money, time } from "../format.ts";
-import { listCommand } from "../resource.ts";
+import { listCommand, objectCommand } from "../resource.ts";
 
 export default function define(command: Command): void {
   listCommand<Sale, { status?: string; product?: string; from?: string; to?: string }>(command, {
@@ -31,5 +31,18 @@ export default function define(command: Command): void {
         from: filters.from,
         to: filters.to,
       }),
+  });
+  objectCommand<SaleRuns>(command, {
+    name: "runs <order>",
+    description: "Show how often a buyer ran your product since the purchase",
+    examples: ["stoa sales runs ord_…"],
+    columns: [
+      { field: "total", title: "runs" },
+      { field: "completed" },
+      { field: "failed" },
+      { field: "canceled" },
+      { field: "lastAt", title: "last", format: ({ lastAt }) => time(lastAt) },
+    ],
+    call: (stoa, _options, [order = ""]) => stoa.sales.runs(order),
   });
 }

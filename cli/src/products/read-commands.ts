@@ -1,7 +1,8 @@
-import type { ProductsListQuery } from "@stoa/sdk";
+import type { ProductRunCounts, ProductsListQuery } from "@stoa/sdk";
 import type { Command } from "commander";
 import { action, decimal, example, type ListOptions, listOptions, readList } from "../command.ts";
 import { findProduct } from "../find-product.ts";
+import { listCommand } from "../resource.ts";
 import { cardColumns, productColumns } from "./columns.ts";
 
 type ListProducts = ListOptions & Omit<ProductsListQuery, "limit" | "page"> & { mine?: boolean };
@@ -42,6 +43,21 @@ export function defineReads(products: Command): void {
     }),
   );
   example(history, "stoa products history prod_…");
+  listCommand<ProductRunCounts, { sort?: "runs" | "failures" }>(products, {
+    name: "runs",
+    description: "List how often buyers ran your products in the last 30 days",
+    options: (list) => list.option("--sort <by>", "runs or failures: the most first"),
+    examples: ["stoa products runs --sort failures"],
+    columns: [
+      { field: "product.id", title: "Product" },
+      { field: "product.title", title: "Title" },
+      { field: "last30Days", title: "Runs" },
+      { field: "failed30Days", title: "Failed" },
+      { field: "total", title: "All runs" },
+      { field: "buyers", title: "Buyers" },
+    ],
+    open: (stoa, page, { sort }) => stoa.products.runCounts({ ...page, sort }),
+  });
 }
 
 function defineList(products: Command): void {
