@@ -8,7 +8,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { createSchema } from "../fake-payments/src/index.ts";
 import { createLog } from "../service/src/core/log.ts";
-import { jobKinds } from "../service/src/jobs.ts";
+import { jobKinds } from "../service/src/job-kinds.ts";
 import { openPool } from "../service/src/platform/db/database.ts";
 import { migrate } from "../service/src/platform/db/migrate.ts";
 import { openJobQueue } from "../service/src/platform/jobs/job-queue.ts";

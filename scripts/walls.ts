@@ -107,6 +107,7 @@ const COMPOSITION = [
   "background-workers.ts",
   "base.ts",
   "integrations.ts",
+  "job-kinds.ts",
   "jobs.ts",
   "keyring.ts",
 ];

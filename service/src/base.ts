@@ -32,7 +32,7 @@ import { workflowKind } from "./execution/workflow-runs/workflow-kind.ts";
 import { Evaluator } from "./formats/workflow-definition/evaluator.ts";
 import { AnswerMemory } from "./integrations/ai-providers/answer-memory.ts";
 import { type IntegrationOverrides, openIntegrations } from "./integrations.ts";
-import { jobKinds } from "./jobs.ts";
+import { jobKinds } from "./job-kinds.ts";
 import { DatabaseClock, exactClock, type SkewedClock } from "./platform/db/clock.ts";
 import { type Connection, openDatabase, openPool } from "./platform/db/database.ts";
 import { DatabaseUptime } from "./platform/db/database-uptime.ts";

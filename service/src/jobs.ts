@@ -73,19 +73,6 @@ import { deleteOldEmails, sendEmailJob, sendQueuedEmail } from "./platform/email
 import { deleteExpiredIdempotencyKeys } from "./platform/http/idempotency.ts";
 import type { QueuedJob, ScheduledJob } from "./platform/jobs/job-worker.ts";
 
-/** What can be asked for by `ctx.jobs.send`. */
-export const jobKinds = [
-  sendEmailJob,
-  notifyBuyersJob,
-  checkForCopiesJob,
-  refundBuyersJob,
-  detachMethodJob,
-  recoverJob,
-  advanceEvaluationJob,
-  notifyOfRegressionJob,
-  deleteWebhookLogJob,
-];
-
 /** What workers do by the clock. */
 export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
   { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileCharges(ctx, orderTarget) },

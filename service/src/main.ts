@@ -37,7 +37,7 @@ import { ApiError } from "./core/errors.ts";
 import { toId } from "./core/ids.ts";
 import { createLog } from "./core/log.ts";
 import { formatMoney } from "./core/money/amount.ts";
-import { jobKinds } from "./jobs.ts";
+import { jobKinds } from "./job-kinds.ts";
 import { type Rotation, rotateKeyring } from "./keyring.ts";
 import { openPool } from "./platform/db/database.ts";
 import { migrate } from "./platform/db/migrate.ts";

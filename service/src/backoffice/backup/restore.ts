@@ -12,7 +12,7 @@ import { createLog } from "../../core/log.ts";
 import { firstOf, required } from "../../core/required.ts";
 import type { Storage } from "../../integrations/storage/storage.ts";
 import { openStorage } from "../../integrations.ts";
-import { jobKinds } from "../../jobs.ts";
+import { jobKinds } from "../../job-kinds.ts";
 import { asTransaction, openPool } from "../../platform/db/database.ts";
 import { lockMigrations, migrate } from "../../platform/db/migrate.ts";
 import { openJobQueue } from "../../platform/jobs/job-queue.ts";

@@ -6,7 +6,7 @@ import { findLastVerification } from "../../commerce/ledger/nightly-verification
 import type { Config } from "../../core/config/config.ts";
 import { errorMessageOf } from "../../core/config/database-hosts.ts";
 import { openMail, openStorage } from "../../integrations.ts";
-import { jobKinds } from "../../jobs.ts";
+import { jobKinds } from "../../job-kinds.ts";
 import { sealedColumns } from "../../keyring.ts";
 import { describeSkew, measureSkew } from "../../platform/db/clock.ts";
 import { openDatabase, openPool, SESSION_SETTINGS } from "../../platform/db/database.ts";
