@@ -5,6 +5,7 @@ import {
   type EdgeProps,
   getBezierPath,
   getSmoothStepPath,
+  type Position,
 } from "@xyflow/react";
 import { PlusIcon } from "../icons.tsx";
 
@@ -17,9 +18,7 @@ export type StepEdgeType = Edge<StepEdgeData, "step">;
 /** A line that is selected offers a step in its middle. */
 export function StepEdge(props: EdgeProps<StepEdgeType>) {
   const { source, target, selected, data } = props;
-  const isBack = props.targetPosition === "left" && props.targetX < props.sourceX;
-  const ends = toNodes(props);
-  const [path, x, y] = isBack ? getSmoothStepPath(ends) : getBezierPath(ends);
+  const [path, x, y] = drawLine(toNodes(props));
   return (
     <>
       <BaseEdge path={path} interactionWidth={16} />
@@ -40,10 +39,26 @@ export function StepEdge(props: EdgeProps<StepEdgeType>) {
   );
 }
 
+interface LineEnds {
+  sourceX: number;
+  sourceY: number;
+  sourcePosition: Position;
+  targetX: number;
+  targetY: number;
+  targetPosition: Position;
+}
+
+/** Its path, and its middle. */
+export function drawLine(ends: LineEnds): [path: string, x: number, y: number] {
+  const isBack = ends.targetPosition === "left" && ends.targetX < ends.sourceX;
+  const [path, x, y] = isBack ? getSmoothStepPath(ends) : getBezierPath(ends);
+  return [path, x, y];
+}
+
 /** Half of a port's target: the library ends lines at its outside, but the dot in it is smaller. */
 const HALF = 16;
 
-function toNodes(props: EdgeProps<StepEdgeType>): EdgeProps<StepEdgeType> {
+function toNodes(props: EdgeProps<StepEdgeType>): LineEnds {
   const isRight = props.sourcePosition === "right";
   return {
     ...props,

@@ -46,7 +46,8 @@ export function useNodes(
         old?.print === print
           ? old.node
           : {
-              ...{ id, type: "step", position, data: { ...data, startConnecting } },
+              // The canvas does not follow the pointer that drags a step.
+              ...{ id, type: "step", className: "nopan", position, data: { ...data, startConnecting } },
               ...{ width: NODE.width, height: NODE.height, measured: NODE },
             };
       next.set(id, { print, node });

@@ -28,6 +28,7 @@ import { StepNode, type StepNodeType } from "./canvas-node.tsx";
 import { CanvasTools, ZoomTools } from "./canvas-tools.tsx";
 import { useEditor } from "./editor-context.ts";
 import { DRAGGED_TYPE } from "./step-types.tsx";
+import { useStepDrag } from "./use-step-drag.ts";
 
 const NODE_TYPES = { step: StepNode };
 const EDGE_TYPES = { step: StepEdge };
@@ -113,11 +114,8 @@ function CanvasArea() {
     Delete: remove,
     Backspace: remove,
   });
-  const onNodeDragStop = useStableHandler((_event: unknown, _node: StepNodeType, moved: StepNodeType[]) =>
-    execute({
-      kind: "move-steps",
-      positions: Object.fromEntries(moved.map(({ id, position }) => [id, position])),
-    }),
+  const onPointerDown = useStepDrag((id, position) =>
+    execute({ kind: "move-steps", positions: { [id]: position } }),
   );
   const onNodeClick = useStableHandler((_event: unknown, { id }: StepNodeType) => {
     setSelectedEdge(null);
@@ -142,6 +140,7 @@ function CanvasArea() {
       aria-label="Canvas"
       ref={area}
       onKeyDown={onKeyDown}
+      onPointerDown={onPointerDown}
       onFocus={({ target }) => {
         const id = target.dataset["step"];
         if (id !== undefined && id !== selection) select(id);
@@ -160,7 +159,7 @@ function CanvasArea() {
         edges={edges}
         nodeTypes={NODE_TYPES}
         edgeTypes={EDGE_TYPES}
-        onNodeDragStop={onNodeDragStop}
+        nodesDraggable={false}
         onNodeClick={onNodeClick}
         onEdgeClick={onEdgeClick}
         onPaneClick={onPaneClick}
