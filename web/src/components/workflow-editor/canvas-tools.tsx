@@ -1,6 +1,7 @@
 import { type FitViewOptions, useReactFlow, useStore } from "@xyflow/react";
-import { useId, useState } from "react";
+import { memo, useId, useState } from "react";
 import { formatCost, formatCount, formatTime } from "../../lib/format.ts";
+import type { EditedStep } from "../../lib/workflow-document.ts";
 import { ColumnsIcon, PlusIcon, SearchIcon } from "../icons.tsx";
 import { useEditor } from "./editor-context.ts";
 
@@ -61,14 +62,20 @@ function FindStep({ onFind }: { onFind: (id: string) => void }) {
         onKeyDown={(event) => event.key === "Enter" && find(text)}
       />
       <span className="kbd">F</span>
-      <datalist id={listId}>
-        {steps.map(({ id }) => (
-          <option key={id} value={id} />
-        ))}
-      </datalist>
+      <StepOptions listId={listId} steps={steps} />
     </label>
   );
 }
+
+const StepOptions = memo(function StepOptions({ listId, steps }: { listId: string; steps: EditedStep[] }) {
+  return (
+    <datalist id={listId}>
+      {steps.map(({ id }) => (
+        <option key={id} value={id} />
+      ))}
+    </datalist>
+  );
+});
 
 interface ZoomToolsProps {
   direction: "right" | "down";

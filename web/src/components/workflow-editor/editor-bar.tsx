@@ -1,5 +1,5 @@
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { lazy, useState } from "react";
+import { lazy, memo, type ReactNode, useMemo, useState } from "react";
 import { curlOf } from "../../lib/curl.ts";
 import { describeError } from "../../lib/errors.ts";
 import { LOCALE } from "../../lib/format.ts";
@@ -40,7 +40,13 @@ export function EditorBar({ editor, view, isNarrow, onPublished }: EditorBarProp
   const close = () => setDialog(null);
   const state = useSaveState(saver);
   const isOnSale = product.status === "published";
-  const change = { content: document.text };
+  const code = useMemo(() => {
+    const change = { content: document.text };
+    return {
+      curl: curlOf("PATCH", `/products/${product.id}`, change),
+      sdk: `await stoa.products.update("${product.id}", ${literalOf(change)});`,
+    };
+  }, [product.id, document.text]);
   return (
     <header className="workflow-bar">
       <a
@@ -55,9 +61,9 @@ export function EditorBar({ editor, view, isNarrow, onPublished }: EditorBarProp
         {product.title}
       </h1>
       <nav className="seg s" aria-label="Views">
-        <ViewLink view="canvas" label="Canvas" icon={<WorkflowIcon />} current={view} />
-        {!isNarrow && <ViewLink view="split" label="Split" icon={<ColumnsIcon />} current={view} />}
-        <ViewLink view="source" label="Source" icon={<CodeIcon />} current={view} />
+        <ViewLink view="canvas" current={view} />
+        {!isNarrow && <ViewLink view="split" current={view} />}
+        <ViewLink view="source" current={view} />
       </nav>
       <SaveLabel editor={editor} />
       <span className="tag workflow-version">
@@ -87,10 +93,7 @@ export function EditorBar({ editor, view, isNarrow, onPublished }: EditorBarProp
         <button type="button" className="btn quiet s" onClick={() => setDialog("versions")}>
           Compare
         </button>
-        <ShowAsCode
-          curl={curlOf("PATCH", `/products/${product.id}`, change)}
-          sdk={`await stoa.products.update("${product.id}", ${literalOf(change)});`}
-        />
+        <ShowAsCode {...code} />
       </span>
       <button type="button" className="btn" onClick={() => editor.openTest(null)}>
         <PlayIcon /> Test run
@@ -117,27 +120,29 @@ export function EditorBar({ editor, view, isNarrow, onPublished }: EditorBarProp
   );
 }
 
-interface ViewLinkProps {
-  view: EditorView;
-  label: string;
-  icon: React.ReactNode;
-  current: EditorView;
-}
+const VIEWS: Record<EditorView, { label: string; icon: ReactNode }> = {
+  canvas: { label: "Canvas", icon: <WorkflowIcon /> },
+  split: { label: "Split", icon: <ColumnsIcon /> },
+  source: { label: "Source", icon: <CodeIcon /> },
+};
 
-const ViewLink = ({ view, label, icon, current }: ViewLinkProps) => (
-  <Link
-    from={route.id}
-    to="."
-    search={(old) => ({ ...old, view: view === "canvas" ? undefined : view })}
-    replace
-    resetScroll={false}
-    activeOptions={{ exact: true, includeSearch: true }}
-    className={view === current ? "on" : ""}
-    {...(view === current ? { "aria-current": "true" as const } : { "aria-current": undefined })}
-  >
-    {icon} {label}
-  </Link>
-);
+/** Not rendered with each step that opens: a link of the router costs more than a field. */
+const ViewLink = memo(function ViewLink({ view, current }: { view: EditorView; current: EditorView }) {
+  return (
+    <Link
+      from={route.id}
+      to="."
+      search={(old) => ({ ...old, view: view === "canvas" ? undefined : view })}
+      replace
+      resetScroll={false}
+      activeOptions={{ exact: true, includeSearch: true }}
+      className={view === current ? "on" : ""}
+      {...(view === current ? { "aria-current": "true" as const } : { "aria-current": undefined })}
+    >
+      {VIEWS[view].icon} {VIEWS[view].label}
+    </Link>
+  );
+});
 
 const clock = (at: number): string =>
   new Date(at).toLocaleTimeString(LOCALE, { hour: "2-digit", minute: "2-digit" });

@@ -1,4 +1,5 @@
 import { useEffect, useState } from "react";
+import { formatCount } from "../../lib/format.ts";
 import {
   type EditedStep,
   type FieldPath,
@@ -110,19 +111,25 @@ function IdField({ step: { id } }: { step: EditedStep }) {
   );
 }
 
+/** Fields of all steps of a large workflow would make the form of each step slow. */
+const MOST_LISTED = 12;
+
 /** The lines of the canvas, for those who do not draw. */
 function Needs({ step }: { step: EditedStep }) {
+  const [isOpen, setOpen] = useState(false);
   const { execute, steps, problems } = useEditor();
   const needs = needsOf(step);
   const others = steps.filter(({ id }) => id !== step.id);
   const problem = problems.find(({ stepId, path }) => stepId === step.id && path[0] === "needs");
   if (others.length === 0 && needs.length === 0) return null;
   const unknown = needs.filter((need) => !steps.some(({ id }) => id === need));
+  const isLong = others.length > MOST_LISTED;
+  const listed = isLong && !isOpen ? others.filter(({ id }) => needs.includes(id)) : others;
   return (
     <fieldset className="plain field" data-field="needs">
       <legend className="m">Runs after</legend>
       <div className="workflow-needs">
-        {[...others.map(({ id }) => id), ...unknown].map((id) => (
+        {[...listed.map(({ id }) => id), ...unknown].map((id) => (
           <label className="check-row" key={id}>
             <input
               type="checkbox"
@@ -136,6 +143,11 @@ function Needs({ step }: { step: EditedStep }) {
           </label>
         ))}
       </div>
+      {isLong && (
+        <button type="button" className="btn quiet s" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {isOpen ? "Show only the chosen steps" : `Choose from ${formatCount(others.length)} steps`}
+        </button>
+      )}
       {problem && <p className="ferr">{problem.sentence}</p>}
     </fieldset>
   );
