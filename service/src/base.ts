@@ -27,6 +27,7 @@ import { LiveRuns } from "./execution/prompt-runs/live-runs.ts";
 import { promptKind } from "./execution/prompt-runs/prompt-kind.ts";
 import { RunTargets } from "./execution/prompt-runs/run-targets.ts";
 import { findSampleRun } from "./execution/run-receipts/sample-run.ts";
+import { LocalWorkers } from "./execution/workflow-runs/local-workers.ts";
 import { RunNotifications } from "./execution/workflow-runs/run-notifications.ts";
 import { workflowKind } from "./execution/workflow-runs/workflow-kind.ts";
 import { Evaluator } from "./formats/workflow-definition/evaluator.ts";
@@ -185,6 +186,7 @@ const createContextParts = (
   webBuilds: new WebBuilds(),
   requestLog: new RequestLog(),
   runNotifications: new RunNotifications(notifications),
+  localWorkers: new LocalWorkers(),
   feed: new EventFeed(pool, log),
   runTargets: new RunTargets(),
   liveRuns: new LiveRuns(notifications, answerMemory),

@@ -15,7 +15,7 @@ import { unknownPriceReason } from "../prompt-runs/max-cost.ts";
 import { mustSupportProvider, type Product } from "../prompt-runs/prepare-run.ts";
 import { findCostUsd } from "../provider-keys/cost.ts";
 import { findRunKey } from "../provider-keys/provider-keys.ts";
-import { findMissingRequirements } from "../workflow-runs/requirements.ts";
+import { checkRequirements } from "../workflow-runs/requirements.ts";
 import type { ColumnSpec } from "./column-run.ts";
 import { hashDefinition, type StoredJudge } from "./queries.ts";
 
@@ -140,7 +140,7 @@ async function planWorkflow(
 ): Promise<OutputColumn[]> {
   if (models) throw ruleViolation("models", "is for prompts: the steps of a workflow set their models");
   const workflow = Workflow.parse(JSON.parse(product.content));
-  const missing = await findMissingRequirements(ctx, caller, workflow, apiKeys);
+  const { problems: missing } = await checkRequirements(ctx, caller, workflow, apiKeys);
   if (missing.length > 0) throw fieldError("VALIDATION_ERROR", missing);
   const providers = await Promise.all(
     Object.values(apiKeys).map(async (id) => (await findRunKey(ctx, caller, id)).provider),

@@ -7,6 +7,7 @@ import { createProviderKey, run } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import {
   createWorkflow,
+  definitionOf,
   echoStep,
   openWorkflows,
   promptStep,
@@ -15,7 +16,8 @@ import {
   untilStatus,
 } from "../../../test/workflows.ts";
 import { DAY_MS } from "../../core/dates.ts";
-import { toId, toUuid } from "../../core/ids.ts";
+import { requireUuid, toId, toUuid } from "../../core/ids.ts";
+import { insertWorkflowExecution } from "./new-execution.ts";
 
 const { market, provider, worker } = await openWorkflows();
 const admin = await market.createUser({ role: "admin" });
@@ -114,6 +116,25 @@ test("ban before any worker claimed a run: the run never starts, even if its row
     toUuid("exec", after),
   ]);
   assert.equal(rows.length, 0);
+  await other.stop();
+});
+
+test("ban before the row of a run was inserted: the worker of the same process makes no call", async () => {
+  const other = startWorker(market);
+  const owner = await market.createUser();
+  const apiKeys = { openai: await createProviderKey(owner) };
+  const definition = definitionOf({ steps: [promptStep("a", "x")] });
+  const workflowId = await createWorkflow(owner, { steps: [promptStep("a", "x")] });
+  await setBan("ban", owner);
+  const requests = provider.requests.length;
+  const id = await insertWorkflowExecution(market.service.ctx, owner.userId, {
+    ...{ productId: requireUuid("prod", workflowId), version: "1.0.0", definition, input: {}, apiKeys },
+    ...{ maxCost: null, callbackId: null, depth: 1, parent: null },
+  });
+  assert.deepEqual(await untilEnded(toId("exec", id)), { status: "canceled", code: "account_banned" });
+  const { rows } = await market.query("select status from execution_steps where execution_id = $1", [id]);
+  assert.deepEqual(rows, [{ status: "canceled" }]);
+  assert.equal(provider.requests.length, requests);
   await other.stop();
 });
 

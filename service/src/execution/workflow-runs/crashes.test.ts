@@ -180,6 +180,24 @@ test("worker with a session lock is killed: another continues within a second, b
   assert.deepEqual([step.attempt, step.possiblyRepeated], [1, true]);
 });
 
+test("process killed after it inserted a run under its lease: another worker starts the run when the lease has ended", async () => {
+  const { ctx } = market.service;
+  const workflowId = await createWorkflow(author, { steps: [echoStep("one", "1")] });
+  const until = new Date(ctx.now().getTime() + LEASE_MS);
+  const lease = { now: ctx.now(), until, token: ctx.newId(), worker: null };
+  const remove = ctx.localWorkers.add({
+    reserve: () => ({ lease, drive() {}, release() {} }),
+    drives: () => false,
+  });
+  const id = await startExecution(author, workflowId);
+  remove();
+  survivor = startWorker(market);
+  await survivor.worker.claimDueRuns();
+  assert.deepEqual(await eventsOf(id), ["execution.queued"], "the lease holds");
+  market.clock.forward(LEASE_MS + 1);
+  await untilStatus(author, id, "completed");
+});
+
 test("worker killed in a map of 20 items: another worker repeats only the open calls", async () => {
   const items = Array.from({ length: 20 }, (_, n) => `'item ${n}'`).join(", ");
   const map = { id: "all", type: "map", items: `[${items}]`, maxConcurrency: 20 };

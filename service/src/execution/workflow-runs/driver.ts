@@ -6,16 +6,17 @@ import { retryWhileUnavailable } from "../../platform/db/database.ts";
 import { CHECKPOINT_DELAY_MS, settlesWithin } from "./checkpoint-delay.ts";
 import { ResultCollector } from "./collect-results.ts";
 import { CostLimit } from "./cost-limit.ts";
+import type { InsertedRun } from "./local-workers.ts";
 import { nextSteps, type StepRef } from "./next-steps.ts";
 import { PendingCalls } from "./pending-calls.ts";
 import { checkOutput, prepareStep, type RunContext } from "./prepare-step.ts";
 import { Progress } from "./progress.ts";
 import { findRunEnd, type RunEnd } from "./run-end.ts";
 import { RunKeys } from "./run-keys.ts";
-import { type ClaimedRun, type RunSignals, readLeasedRun, readSignals } from "./run-queries.ts";
+import { type ClaimedRun, type RunRow, type RunSignals, readLeasedRun, readSignals } from "./run-queries.ts";
 import { hasEnded, NO_ITEM, RunState, type StepRun, sumUsage } from "./run-state.ts";
 import { type CheckpointStatus, RunWriter } from "./run-writer.ts";
-import { openRunInput } from "./sealed-texts.ts";
+import { openRunInput, type RunInput } from "./sealed-texts.ts";
 import { readRunState } from "./step-rows.ts";
 import { StepTasks } from "./tasks.ts";
 import { traceRunInput } from "./trace.ts";
@@ -36,6 +37,8 @@ export class RunDriver {
   readonly userId: string;
   readonly #ctx: Context;
   readonly #claimed: ClaimedRun;
+  /** null: the run is read. */
+  readonly #inserted: InsertedRun | null;
   readonly #evaluator: Evaluator;
   readonly #leaseMs: number;
   readonly #wakeUp = new WakeUp();
@@ -50,11 +53,18 @@ export class RunDriver {
   #progress!: Progress;
   #results!: ResultCollector;
 
-  constructor(ctx: Context, claimed: ClaimedRun, evaluator: Evaluator, leaseMs: number) {
+  /** `inserted`: the run as this process has just inserted it. */
+  constructor(
+    ctx: Context,
+    claimed: ClaimedRun,
+    evaluator: Evaluator,
+    { leaseMs, inserted }: { leaseMs: number; inserted: InsertedRun | null },
+  ) {
     this.id = claimed.id;
     this.userId = claimed.userId;
     this.#ctx = ctx;
     this.#claimed = claimed;
+    this.#inserted = inserted;
     this.#evaluator = evaluator;
     this.#leaseMs = leaseMs;
     this.#calls = new PendingCalls(ctx);
@@ -63,6 +73,10 @@ export class RunDriver {
 
   get lease(): { id: string; token: string } {
     return this.#claimed;
+  }
+
+  get hasEnded(): boolean {
+    return this.#writer?.hasEnded ?? false;
   }
 
   /** Resolves when the run has ended, is released, or its lease is lost. */
@@ -102,9 +116,10 @@ export class RunDriver {
   async #open(): Promise<boolean> {
     const ctx = this.#ctx;
     const { id, userId, leases } = this.#claimed;
-    const row = await readLeasedRun(ctx.db, this.#claimed);
+    const inserted = this.#inserted;
+    const row = inserted ? toNewRunRow(inserted) : await readLeasedRun(ctx.db, this.#claimed);
     if (!row) return false;
-    const start = row.sealedStart === null ? null : openRunInput(ctx, this.#claimed, row.sealedStart);
+    const start = inserted ? inserted.start : this.#openInput(row);
     this.#writer = new RunWriter(ctx, this.#claimed, this.#calls, row, start);
     if (start === null || leases > MAX_LEASES) {
       this.#writer.signals = row.signals;
@@ -121,15 +136,25 @@ export class RunDriver {
       start.maxCost === null ? null : new CostLimit(start.maxCost, sumUsage(state.all()).costUsd);
     this.#runContext = {
       ...{ id, userId, depth: row.depth, start, costLimit, evaluator: this.#evaluator },
-      keys: new RunKeys(ctx, userId, start),
+      keys: new RunKeys(ctx, userId, start, inserted?.keys),
       pendingCalls: this.#calls,
     };
     this.#progress = new Progress(state, ctx.now);
     this.#results = new ResultCollector(ctx, this.#runContext, this.#progress, this.#tasks);
     this.#applySignals(row);
-    if (row.isOwnerBanned) this.#results.cancelFor("account_banned");
+    this.#cancelIfOwnerIsBanned();
     this.#resumeAll();
     return true;
+  }
+
+  /** null: the input was erased. */
+  #openInput({ sealedStart }: RunRow): RunInput | null {
+    return sealedStart === null ? null : openRunInput(this.#ctx, this.#claimed, sealedStart);
+  }
+
+  /** A ban cancels the runs that it sees. One that was inserted at the same time is canceled here. */
+  #cancelIfOwnerIsBanned(): void {
+    if (this.#writer.isOwnerBanned) this.#results.cancelFor("account_banned");
   }
 
   /** The last process may have called a step that was running. A map evaluates its items again. */
@@ -163,6 +188,7 @@ export class RunDriver {
       const leaseEnd = new Date(this.#ctx.now().getTime() + this.#leaseMs);
       const written = await this.#writer.write(this.#progress, {
         dueAt: leaseEnd,
+        renewedUntil: new Date(leaseEnd.getTime() - this.#leaseMs / 2),
         keepsLease: true,
         status: "running",
         opens: this.#tasks.callsToOpen,
@@ -205,6 +231,7 @@ export class RunDriver {
     return this.#writer.write(this.#progress, {
       dueAt: this.#isStopping || isInterrupted ? now : next,
       keepsLease: false,
+      renewedUntil: null,
       status: runs.some(({ status }) => status === "waiting") ? "waiting" : "running",
       opens: [],
     });
@@ -222,6 +249,7 @@ export class RunDriver {
   /** An unread signal prevents a checkpoint, so the driver must read it and continue. */
   #continues(written: CheckpointStatus): boolean {
     if (written !== "signaled") return false;
+    this.#cancelIfOwnerIsBanned();
     this.signal();
     return true;
   }
@@ -281,3 +309,10 @@ export class RunDriver {
     );
   }
 }
+
+/** As `readLeasedRun` would read it. Whether the owner is banned is read by the first checkpoint. */
+const toNewRunRow = ({ start, depth, createdAt }: InsertedRun): RunRow & RunSignals => ({
+  ...{ hasSteps: false, sealedStart: null, depth, status: "queued", parentId: null, isOwnerBanned: null },
+  ...{ productId: start.productId, productVersion: start.version, createdAt, lastSeq: 1 },
+  ...{ signals: 0, cancelRequestedAt: null, cancelReason: null, decisions: [], ends: [] },
+});

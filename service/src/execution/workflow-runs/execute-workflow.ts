@@ -14,7 +14,7 @@ import { recordFirstUseOfPurchase } from "../prompt-runs/run-prompt.ts";
 import { engine } from "./engine.ts";
 import { findOversizedLists } from "./input-limits.ts";
 import { readWorkflowExecution } from "./read-execution.ts";
-import { findMissingRequirements } from "./requirements.ts";
+import { checkRequirements } from "./requirements.ts";
 
 const MAX_WAIT_SECONDS = 60;
 
@@ -48,9 +48,8 @@ export async function toRunAnswer(
 ): Promise<DataResponse<WorkflowExecution>> {
   const waitMs = Math.min(prefer.waitSeconds ?? 0, MAX_WAIT_SECONDS) * 1000;
   const hasEnded = waitMs > 0 && (await engine.hasEndedWithin(ctx, id, waitMs));
-  return new DataResponse(await readWorkflowExecution(ctx, ctx.db, caller.userId, id), {
-    status: hasEnded ? 200 : 202,
-  });
+  const execution = await readWorkflowExecution(ctx, ctx.db, caller.userId, id);
+  return new DataResponse(execution, { status: hasEnded && execution.completedAt !== null ? 200 : 202 });
 }
 
 async function startRun(
@@ -66,9 +65,10 @@ async function startRun(
   const version = await findVersionToRun(ctx, product, request.options.version);
   const workflow = Workflow.parse(JSON.parse(version.content));
   const checked = checkInput(workflow.input, request.input);
+  const requirements = await checkRequirements(ctx, caller, workflow, request.apiKeys);
   const problems = [
     ...("problems" in checked ? checked.problems : findOversizedLists(workflow, checked.input)),
-    ...(await findMissingRequirements(ctx, caller, workflow, request.apiKeys)),
+    ...requirements.problems,
   ];
   if ("problems" in checked || problems.length > 0) throw fieldError("VALIDATION_ERROR", problems);
   await recordFirstUseOfPurchase(ctx, caller, { product });
@@ -85,5 +85,6 @@ async function startRun(
         : await findOrCreateCallback(ctx, caller.userId, request.webhookUrl),
     depth: 1,
     parent: null,
+    keys: requirements.keys,
   });
 }

@@ -3,37 +3,78 @@ import { toId } from "../../core/ids.ts";
 import { currentTraceparent } from "../../core/telemetry/tracing.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { insertWorkflowExecutionSql } from "../executions/workflow-executions.ts";
-import { findChildRun, insertRun, type NewRun } from "./run-queries.ts";
+import type { SealedKey } from "../provider-keys/provider-keys.ts";
+import type { InsertedRun } from "./local-workers.ts";
+import { findChildRun, insertRun, type Lease, type NewRun } from "./run-queries.ts";
 import { type RunInput, sealRunInput } from "./sealed-texts.ts";
 
-export interface NewWorkflowRun extends RunInput, Pick<NewRun, "depth" | "parent"> {}
+export interface NewWorkflowRun extends RunInput, Pick<NewRun, "depth" | "parent"> {
+  /** The keys that the request read, by provider; undefined: the driver reads them. */
+  keys?: ReadonlyMap<string, SealedKey> | undefined;
+}
 
-/** Inserts a run for any worker and returns its id. An attempt of a step that already has a child run gets the id of that run. */
+const NO_KEYS: ReadonlyMap<string, SealedKey> = new Map();
+
+/**
+ * Inserts a run and returns its id. A worker of this process drives it if it has a free place, else any worker. An attempt of a step
+ * that already has a child run gets the id of that run.
+ */
 export async function insertWorkflowExecution(
   ctx: Context,
   userId: string,
   newRun: NewWorkflowRun,
 ): Promise<string> {
   const { parent } = newRun;
-  const write = (db: Queries) => insertWorkflowExecutionIn(ctx, db, userId, newRun);
   if (parent)
-    return ctx.db.transaction().execute(async (tx) => (await findChildRun(tx, parent)) ?? write(tx));
+    return ctx.db
+      .transaction()
+      .execute(
+        async (tx) => (await findChildRun(tx, parent)) ?? insertWorkflowExecutionIn(ctx, tx, userId, newRun),
+      );
+  const place = ctx.localWorkers.reserve(userId);
+  const lease = place?.lease ?? null;
+  try {
+    const run = await writeAndBindRun(ctx, userId, newRun, lease);
+    place?.drive(run);
+    return run.id;
+  } catch (error) {
+    place?.release();
+    throw error;
+  }
+}
+
+/** Binds the Idempotency-Key to the run. */
+async function writeAndBindRun(
+  ctx: Context,
+  userId: string,
+  newRun: NewWorkflowRun,
+  lease: Lease | null,
+): Promise<InsertedRun> {
   const { idempotencyKey } = ctx;
-  if (!idempotencyKey) return write(ctx.db);
+  if (!idempotencyKey) return writeRun(ctx, ctx.db, userId, newRun, lease);
   return ctx.db.transaction().execute(async (tx) => {
-    const id = await write(tx);
-    await idempotencyKey.bind(tx, toId("exec", id));
-    return id;
+    const run = await writeRun(ctx, tx, userId, newRun, lease);
+    await idempotencyKey.bind(tx, toId("exec", run.id));
+    return run;
   });
 }
 
 /** In the caller's transaction, which binds the Idempotency-Key to a row of its own. */
-export async function insertWorkflowExecutionIn(
+export const insertWorkflowExecutionIn = async (
   ctx: Context,
   db: Queries,
   userId: string,
-  { depth, parent, ...rest }: NewWorkflowRun,
-): Promise<string> {
+  newRun: NewWorkflowRun,
+): Promise<string> => (await writeRun(ctx, db, userId, newRun, null)).id;
+
+/** `lease`: of the worker that drives the run at once; null: any worker claims it. */
+async function writeRun(
+  ctx: Context,
+  db: Queries,
+  userId: string,
+  { depth, parent, keys = NO_KEYS, ...rest }: NewWorkflowRun,
+  lease: Lease | null,
+): Promise<InsertedRun> {
   const start = { ...rest, traceparent: currentTraceparent() };
   const run = { id: ctx.newId(), userId };
   const history = insertWorkflowExecutionSql(ctx, {
@@ -44,7 +85,8 @@ export async function insertWorkflowExecutionIn(
     texts: { variables: start.input, output: null },
   });
   const now = ctx.now();
-  const row = { ...run, sealedStart: sealRunInput(ctx, run, start), dueAt: now, depth, parent };
+  const dueAt = lease?.until ?? now;
+  const row = { ...run, sealedStart: sealRunInput(ctx, run, start), dueAt, lease, depth, parent };
   await insertRun(db, row, history, now);
-  return run.id;
+  return { ...run, createdAt: now, depth, start, keys };
 }

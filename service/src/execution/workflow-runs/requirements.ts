@@ -6,7 +6,7 @@ import { listProviders } from "../../formats/workflow-definition/check-workflow.
 import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { anyModelProviders } from "../../integrations/ai-providers/ai-provider.ts";
 import { findVersionToRun } from "../prompt-runs/prepare-run.ts";
-import { findUsableKey } from "../provider-keys/provider-keys.ts";
+import { findRunKey, type SealedKey, toUsableKey } from "../provider-keys/provider-keys.ts";
 import { findProvider, MODEL_OF_WORKFLOW } from "./product-step.ts";
 
 /** Products in a workflow and in the workflows that it runs. */
@@ -25,15 +25,16 @@ interface Inspection {
   seen: Set<string>;
 }
 
-/** Lists the missing provider keys and the unusable products of a run. */
-export async function findMissingRequirements(
+/** Lists the missing provider keys and the unusable products of a run, and the keys that it needs. */
+export async function checkRequirements(
   ctx: Context,
   caller: Member,
   workflow: Workflow,
   apiKeys: Keys,
-): Promise<FieldProblem[]> {
+): Promise<{ problems: FieldProblem[]; keys: ReadonlyMap<string, SealedKey> }> {
   const inspection = await inspect(ctx, caller, workflow, apiKeys);
-  return [...(await findKeyProblems(inspection)), ...inspection.problems];
+  const { problems, keys } = await checkKeys(inspection);
+  return { problems: [...problems, ...inspection.problems], keys };
 }
 
 /** Lists the providers for which a run needs a key. */
@@ -120,25 +121,33 @@ async function valueOrMessage<T>(find: () => Promise<T>): Promise<T | string> {
   }
 }
 
-async function findKeyProblems({ ctx, caller, apiKeys, providers }: Inspection): Promise<FieldProblem[]> {
+async function checkKeys({ ctx, caller, apiKeys, providers }: Inspection) {
   const problems: FieldProblem[] = [];
+  const keys = new Map<string, SealedKey>();
   for (const provider of providers) {
-    const reason = await findKeyProblem(ctx, caller, provider, apiKeys[provider]);
-    if (reason) problems.push({ field: `apiKeys.${provider}`, reason });
+    const key = await findKeyFor(ctx, caller, provider, apiKeys[provider]);
+    if (typeof key === "string") problems.push({ field: `apiKeys.${provider}`, reason: key });
+    else keys.set(provider, key);
   }
-  return problems;
+  return { problems, keys };
 }
 
-/** A key of a provider that serves every model replaces any other key. */
-async function findKeyProblem(
+/** The key, or why there is none. A key of a provider that serves every model replaces any other key. */
+async function findKeyFor(
   ctx: Context,
   caller: Member,
   provider: string,
   apiKeyId: string | undefined,
-): Promise<string | null> {
+): Promise<SealedKey | string> {
   if (apiKeyId === undefined) return "is required: the workflow calls this provider";
-  const key = await valueOrMessage(() => findUsableKey(ctx, caller, apiKeyId));
+  const key = await valueOrMessage(async () => {
+    const found = await findRunKey(ctx, caller, apiKeyId);
+    // A key that cannot be opened fails the request, not the run.
+    toUsableKey(ctx, found);
+    return found;
+  });
   if (typeof key === "string") return "names no provider key of yours";
-  if (key.provider === provider || anyModelProviders.has(key.provider)) return null;
-  return `is a key of ${key.provider}`;
+  return key.provider === provider || anyModelProviders.has(key.provider)
+    ? key
+    : `is a key of ${key.provider}`;
 }

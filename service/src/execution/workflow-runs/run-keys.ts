@@ -10,10 +10,17 @@ export class RunKeys {
   readonly #ids: RunInput["apiKeys"];
   readonly #keys = new Map<string, Promise<SealedKey>>();
 
-  constructor(ctx: Context, userId: string, { apiKeys }: RunInput) {
+  /** `known`: keys that were read before, by provider. The reservation of a call refuses one that has changed. */
+  constructor(
+    ctx: Context,
+    userId: string,
+    { apiKeys }: RunInput,
+    known: ReadonlyMap<string, SealedKey> = new Map(),
+  ) {
     this.#ctx = ctx;
     this.#userId = userId;
     this.#ids = apiKeys;
+    for (const [provider, key] of known) this.#keys.set(provider, Promise.resolve(key));
   }
 
   /** The run's key for a provider. Throws PROVIDER_KEY_NOT_FOUND. */

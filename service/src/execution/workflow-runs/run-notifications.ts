@@ -7,7 +7,7 @@ declare module "../../core/context.ts" {
   }
 }
 
-type Listener = () => void;
+type Listener = (hasEnded: boolean) => void;
 
 /** Passes notifications of all processes about runs to the listeners in this one. */
 export class RunNotifications {
@@ -19,19 +19,24 @@ export class RunNotifications {
       on: {
         workflow_run: (id) => {
           this.#notifyAll(id);
-          this.#notify(id);
+          this.#notify(id, false);
         },
         workflow_due: (id) => this.#notifyAll(id),
-        workflow_end: (id) => this.#notify(id),
+        workflow_end: (id) => this.onEnded(id),
       },
       // Notifications may be lost: all listeners read again.
       clear: () => {
         for (const id of [...this.#ofRun.keys()]) {
           this.#notifyAll(id);
-          this.#notify(id);
+          this.#notify(id, false);
         }
       },
     });
+  }
+
+  /** A driver of this process reports the end of its run here, too: its database notification takes longer. */
+  onEnded(id: string): void {
+    this.#notify(id, true);
   }
 
   /** Calls the listener for due runs and for signals. Returns the function that unsubscribes. */
@@ -54,7 +59,7 @@ export class RunNotifications {
     for (const listener of this.#ofAll) listener(id);
   }
 
-  #notify(id: string): void {
-    for (const listener of this.#ofRun.get(id) ?? []) listener();
+  #notify(id: string, hasEnded: boolean): void {
+    for (const listener of this.#ofRun.get(id) ?? []) listener(hasEnded);
   }
 }

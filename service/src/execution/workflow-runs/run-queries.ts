@@ -13,12 +13,17 @@ export interface NewRun {
   userId: string;
   sealedStart: string;
   dueAt: Date;
+  /** The lease of the worker that drives the run at once; null: any worker claims it. */
+  lease: Lease | null;
   depth: number;
   parent: { id: string; stepId: string; item: number; attempt: number } | null;
 }
 
-interface InsertedRun extends Omit<NewRun, "parent"> {
+interface RunValues extends Omit<NewRun, "parent" | "lease"> {
   history: RawBuilder<unknown>;
+  leaseToken: string | null;
+  leaseWorker: number | null;
+  leases: number;
   parentId: string | null;
   parentStep: string | null;
   parentItem: number | null;
@@ -26,18 +31,21 @@ interface InsertedRun extends Omit<NewRun, "parent"> {
   createdAt: Date;
 }
 
-const insertRunSql = readStatement<InsertedRun>(new URL("./sql/insert-run.sql", import.meta.url));
+const insertRunSql = readStatement<RunValues>(new URL("./sql/insert-run.sql", import.meta.url));
 
-/** Inserts a run with its execution (`history`) and its first event, and wakes the workers. */
+/** Inserts a run with its execution (`history`) and its first event, and wakes the workers if it has no lease. */
 export const insertRun = (
   db: Queries,
-  { parent, ...run }: NewRun,
+  { parent, lease, ...run }: NewRun,
   history: RawBuilder<unknown>,
   createdAt: Date,
 ) =>
   insertRunSql({
     ...run,
     history,
+    leaseToken: lease?.token ?? null,
+    leaseWorker: lease?.worker ?? null,
+    leases: lease ? 1 : 0,
     parentId: parent?.id ?? null,
     parentStep: parent?.stepId ?? null,
     parentItem: parent?.item ?? null,
@@ -151,8 +159,8 @@ export interface RunRow {
   createdAt: Date;
   lastSeq: number;
   parentId: string | null;
-  /** Whether the owner of the run is banned. */
-  isOwnerBanned: boolean;
+  /** Whether the owner of the run is banned; null: the first checkpoint finds out. */
+  isOwnerBanned: boolean | null;
 }
 
 /** Requests to a run from outside: cancels, decisions, ends of child runs. */
@@ -222,6 +230,10 @@ export interface Checkpoint {
   /** When a worker must claim the run again: the end of the lease, or without a lease the next timer; null: never. */
   dueAt: Date | null;
   keepsLease: boolean;
+  /** A lease that lasts longer than this is not renewed. */
+  renewedUntil: Date | null;
+  /** Writes nothing if the owner is banned. */
+  checksOwner: boolean;
   /** The update of the execution. Its row is locked first, as by a cancellation and a deletion: the other order would deadlock. */
   move: RawBuilder<unknown> | null;
   /** Notifies requests that wait for the end of the run. */
@@ -232,14 +244,17 @@ export interface Checkpoint {
 }
 
 export interface CheckpointResult {
-  /** `signaled`: the run has unread signals. `lost`: another worker has the lease. Neither writes anything. */
+  /** `signaled`: the run has unread signals, or its owner is banned. `lost`: another worker has the lease. Neither writes anything. */
   status: "written" | "signaled" | "lost";
   /** The reservations of the new calls, by their ids. */
   reservations: Record<string, Reserved<LateRefusal>>;
+  isOwnerBanned: boolean;
 }
 
-interface CheckpointValues extends Pick<Checkpoint, "dueAt" | "keepsLease" | "notifiesEnd"> {
+interface CheckpointValues
+  extends Pick<Checkpoint, "dueAt" | "keepsLease" | "renewedUntil" | "checksOwner" | "notifiesEnd"> {
   id: string;
+  userId: string;
   token: string;
   signals: number;
   history: RawBuilder<unknown>;
@@ -253,7 +268,7 @@ interface CheckpointValues extends Pick<Checkpoint, "dueAt" | "keepsLease" | "no
   reservations: RawBuilder<unknown>;
 }
 
-type CheckpointRow = { isHeld: boolean; isWritten: boolean } & Pick<CheckpointResult, "reservations">;
+type CheckpointRow = { isHeld: boolean; isWritten: boolean } & Omit<CheckpointResult, "status">;
 
 const CHECKPOINT_FILE = new URL("./sql/write-checkpoint.sql", import.meta.url);
 const writeCheckpointSql = readStatement<CheckpointValues, CheckpointRow>(CHECKPOINT_FILE);
@@ -272,12 +287,12 @@ const noMoveSql = { history: NOTHING, isHistoryLocked: NOTHING, move: NOTHING };
 /** Writes a checkpoint if the lease is still held and no signal is unread. */
 export async function writeCheckpoint(
   db: Queries,
-  { id, token, signals }: { id: string; token: string; signals: number },
+  { id, userId, token, signals }: { id: string; userId: string; token: string; signals: number },
   { move, steps, events, callChanges, ...checkpoint }: Checkpoint,
 ): Promise<CheckpointResult> {
   const calls = toMoveCallsSql(callChanges, isHeldSql);
   const values = {
-    ...{ id, token, signals, ...checkpoint },
+    ...{ id, userId, token, signals, ...checkpoint },
     ...(move ? toMoveSql(id, move) : noMoveSql),
     steps: JSON.stringify(steps),
     events: JSON.stringify(events),
@@ -285,8 +300,8 @@ export async function writeCheckpoint(
     reservations: calls.reserved,
   };
   const { rows } = await (move ? writeCheckpointAndMoveSql : writeCheckpointSql)(values).execute(db);
-  const { isWritten, isHeld, reservations } = firstOf(rows);
-  return { status: isWritten ? "written" : isHeld ? "signaled" : "lost", reservations };
+  const { isWritten, isHeld, ...result } = firstOf(rows);
+  return { status: isWritten ? "written" : isHeld ? "signaled" : "lost", ...result };
 }
 
 interface StoredStepRow extends Omit<StepRow, "type" | "costUsd"> {

@@ -33,6 +33,7 @@ type NewEvent = Pick<NewEventRow, "type" | "data">;
 interface RunPosition {
   dueAt: Date;
   keepsLease: boolean;
+  renewedUntil: Date | null;
   status: "running" | "waiting";
   opens: readonly OpenCall[];
 }
@@ -53,6 +54,8 @@ export class RunWriter {
   readonly #start: RunInput | null;
   /** Number of signals that were read. */
   signals = -1;
+  /** The end of the run is written. */
+  hasEnded = false;
 
   /** `start` is null when the input of the run was erased. */
   constructor(ctx: Context, claimed: ClaimedRun, calls: PendingCalls, row: RunRow, start: RunInput | null) {
@@ -61,6 +64,10 @@ export class RunWriter {
     this.#claimed = claimed;
     this.#row = row;
     this.#start = start;
+  }
+
+  get isOwnerBanned(): boolean {
+    return this.#row.isOwnerBanned === true;
   }
 
   /** The status of the last checkpoint. */
@@ -93,10 +100,14 @@ export class RunWriter {
     failPoint(this.#ctx, "workflow ends");
     const written = await this.#checkpoint(
       progress,
-      { dueAt: null, keepsLease: false, opens: [] },
+      { dueAt: null, keepsLease: false, renewedUntil: null, opens: [] },
       this.#toTransition(progress, runEnd),
     );
-    if (written === "written") traceRunEnd(this.#ctx, runEnd, this.#row.createdAt);
+    if (written === "written") {
+      this.hasEnded = true;
+      traceRunEnd(this.#ctx, runEnd, this.#row.createdAt);
+      this.#ctx.runNotifications.onEnded(this.#claimed.id);
+    }
     return written;
   }
 
@@ -181,21 +192,31 @@ export class RunWriter {
 
   async #checkpoint(
     progress: Progress | null,
-    { opens, ...position }: Pick<Checkpoint, "dueAt" | "keepsLease"> & Pick<RunPosition, "opens">,
+    {
+      opens,
+      ...position
+    }: Pick<Checkpoint, "dueAt" | "keepsLease" | "renewedUntil"> & Pick<RunPosition, "opens">,
     transition: Transition | null,
   ): Promise<CheckpointStatus> {
     const changes = progress?.drain() ?? { steps: [], events: [], abandoned: [] };
     const events = this.#toRows(withRunEvent(changes.events, transition?.event ?? null));
     const lease = { ...this.#claimed, signals: this.signals };
+    // A run that ends as canceled may be that of a banned owner.
+    const checksOwner = this.#row.isOwnerBanned === null && transition?.move.to !== "canceled";
     const checkpoint = {
       ...position,
+      checksOwner,
       move: transition && updateWorkflowExecutionSql(this.#ctx, this.#claimed, transition.move),
       notifiesEnd: position.dueAt === null,
       steps: changes.steps.map((step) => toStepRow(this.#ctx, this.#claimed, progress!.state, step)),
       events,
     };
     const calls = this.#calls.drain(opens);
-    const { status: written, reservations: reserved } = await this.#writeAll(
+    const {
+      status: written,
+      reservations: reserved,
+      isOwnerBanned,
+    } = await this.#writeAll(
       lease,
       { ...checkpoint, callChanges: calls },
       transition?.sideWrites,
@@ -204,6 +225,7 @@ export class RunWriter {
       this.#calls.restore(calls);
       throw error;
     });
+    if (checksOwner && (written === "written" || isOwnerBanned)) this.#row.isOwnerBanned = isOwnerBanned;
     if (written === "written") {
       this.#row.lastSeq += events.length;
       this.#calls.onWritten(calls, reserved);
@@ -249,7 +271,8 @@ async function signaledIfDeadlocked(write: () => Promise<CheckpointResult>): Pro
   try {
     return await write();
   } catch (error) {
-    if ((error as { code?: string }).code === DEADLOCK) return { status: "signaled", reservations: {} };
+    if ((error as { code?: string }).code === DEADLOCK)
+      return { status: "signaled", reservations: {}, isOwnerBanned: false };
     throw error;
   }
 }

@@ -13,7 +13,7 @@ import { findVersionToRun } from "../prompt-runs/prepare-run.ts";
 import { engine } from "./engine.ts";
 import { toRunAnswer } from "./execute-workflow.ts";
 import { findOversizedLists } from "./input-limits.ts";
-import { findMissingRequirements } from "./requirements.ts";
+import { checkRequirements } from "./requirements.ts";
 
 /** Runs a definition that its author edits, or the part of it that leads to one step. */
 export async function testWorkflow(
@@ -43,14 +43,15 @@ async function startTest(
   mustNameSteps(whole, request);
   const workflow = request.stepId === undefined ? whole : cutAfter(whole, request.stepId, request.outputs);
   const checked = checkInput(workflow.input, request.input);
+  const requirements = await checkRequirements(
+    ctx,
+    caller,
+    withoutPinned(workflow, request.outputs),
+    request.apiKeys,
+  );
   const problems = [
     ...("problems" in checked ? checked.problems : findOversizedLists(workflow, checked.input)),
-    ...(await findMissingRequirements(
-      ctx,
-      caller,
-      withoutPinned(workflow, request.outputs),
-      request.apiKeys,
-    )),
+    ...requirements.problems,
   ];
   if ("problems" in checked || problems.length > 0) throw fieldError("VALIDATION_ERROR", problems);
   return engine.start(ctx, caller.userId, {
@@ -64,6 +65,7 @@ async function startTest(
     callbackId: null,
     depth: 1,
     parent: null,
+    keys: requirements.keys,
   });
 }
 

@@ -1,12 +1,15 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../core/context.ts";
 import type { Evaluator } from "../../formats/workflow-definition/evaluator.ts";
 import { isDatabaseUnavailable } from "../../platform/db/database.ts";
 import { DeadWorkerDetector, type Presence } from "../../platform/db/dead-workers.ts";
 import { RunDriver } from "./driver.ts";
+import type { InsertedRun, RunPlace } from "./local-workers.ts";
 import {
   type ClaimedRun,
   claimRuns,
+  type Lease,
   listLeasingWorkers,
   releaseLease,
   releaseLeasesOf,
@@ -53,6 +56,10 @@ export class WorkflowWorker {
   readonly #presence: Presence | undefined;
   readonly #deadWorkers: DeadWorkerDetector;
   readonly #runs = new Map<string, DrivenRun>();
+  /** The accounts of runs that requests of this process insert now. */
+  readonly #reserved = new Map<Lease, string>();
+  /** A run does not belong to the trace of the request that hands it over. */
+  readonly #outsideRequests = AsyncLocalStorage.snapshot();
   readonly #stopping = new AbortController();
   readonly #wakeUp = new WakeUp();
   /** The last claim may have left due runs behind. */
@@ -79,12 +86,17 @@ export class WorkflowWorker {
   }
 
   start(): void {
-    this.#unsubscribe = this.#ctx.runNotifications.onAnyRun((id) => {
+    const unsubscribe = this.#ctx.runNotifications.onAnyRun((id) => {
       const driven = this.#runs.get(id);
       driven?.driver.signal();
       if (driven) driven.isSignaled = true;
       this.#wakeUp.wake();
     });
+    const remove = this.#ctx.localWorkers.add(this);
+    this.#unsubscribe = () => {
+      unsubscribe();
+      remove();
+    };
     this.#working = Promise.all([
       this.#repeat(
         () => this.claimDueRuns(),
@@ -118,18 +130,39 @@ export class WorkflowWorker {
     await Promise.all([...this.#runs.values()].map(({ ended }) => ended));
   }
 
+  /** A place for a run of this account that a request inserts now. null: none is free, or older runs come first. */
+  reserve(userId: string): RunPlace | null {
+    if (this.#stopping.signal.aborted || this.#mayHaveMore || !this.#hasRoomFor(userId)) return null;
+    const lease = this.#createLease();
+    this.#reserved.set(lease, userId);
+    const release = () => void this.#reserved.delete(lease);
+    return {
+      lease,
+      release,
+      drive: (inserted) => {
+        release();
+        const claimed = { id: inserted.id, userId, token: lease.token, leases: 1 };
+        this.#outsideRequests(() => this.#driveInserted(claimed, inserted));
+      },
+    };
+  }
+
+  /** Whether this worker drives the run and has not reported its end yet. */
+  drives(id: string): boolean {
+    return this.#runs.get(id)?.driver.hasEnded === false;
+  }
+
   /** Claims due runs and drives them; returns true if more may be due. */
   async claimDueRuns(): Promise<boolean> {
     const now = this.#ctx.now();
     for (const { driver } of this.#runs.values()) driver.tick(now);
-    const room = this.#maxRuns - this.#runs.size;
+    const room = this.#room;
     this.#mayHaveMore = room === 0;
     if (room === 0) return false;
     const limit = Math.min(CLAIM_LIMIT, Math.ceil(room / 2));
     const excludedUsers = this.#usersWithoutRoom(room);
     const { db, databaseUptime } = this.#ctx;
-    const worker = this.#presence?.key ?? null;
-    const lease = { now, until: this.#leaseEnd(), token: this.#ctx.newId(), worker };
+    const lease = this.#createLease();
     const claim = {
       held: [...this.#runs.keys()],
       excludedUsers,
@@ -137,16 +170,29 @@ export class WorkflowWorker {
       includesExpired: this.#includesExpired,
     };
     const claimed = await databaseUptime.track(() => claimRuns(db, lease, claim));
-    for (const run of claimed) this.#drive(run);
+    for (const run of claimed) this.#drive(run, null);
     this.#mayHaveMore = claimed.length === limit || excludedUsers.length > 0;
     return claimed.length === limit;
   }
 
   /** Excludes accounts that drive as many runs as there are free places, so that an account without runs finds one. */
   #usersWithoutRoom(room: number): string[] {
-    const drivers = [...this.#runs.values()].map(({ driver }) => driver);
-    const byAccount = Map.groupBy(drivers, ({ userId }) => userId);
+    const byAccount = Map.groupBy(this.#listAccounts(), (userId) => userId);
     return [...byAccount].flatMap(([userId, { length }]) => (length >= room ? [userId] : []));
+  }
+
+  /** As for claims: an account holds at most as many places as are free. */
+  #hasRoomFor(account: string): boolean {
+    return this.#listAccounts().filter((userId) => userId === account).length < this.#room;
+  }
+
+  get #room(): number {
+    return this.#maxRuns - this.#runs.size - this.#reserved.size;
+  }
+
+  /** The account of each place in use. */
+  #listAccounts(): string[] {
+    return [...[...this.#runs.values()].map(({ driver }) => driver.userId), ...this.#reserved.values()];
   }
 
   async renewLeases(): Promise<boolean> {
@@ -176,10 +222,23 @@ export class WorkflowWorker {
     return this.#ctx.databaseUptime.hasBeenUpFor(this.#leaseMs);
   }
 
+  #createLease(): Lease {
+    const worker = this.#presence?.key ?? null;
+    return { now: this.#ctx.now(), until: this.#leaseEnd(), token: this.#ctx.newId(), worker };
+  }
+
   #leaseEnd = () => new Date(this.#ctx.now().getTime() + this.#leaseMs);
 
-  #drive(claimed: ClaimedRun): void {
-    const driver = new RunDriver(this.#ctx, claimed, this.#evaluator, this.#leaseMs);
+  /** A worker that has stopped meanwhile leaves the run to others. */
+  #driveInserted(claimed: ClaimedRun, inserted: InsertedRun): void {
+    const { db, now } = this.#ctx;
+    if (this.#stopping.signal.aborted)
+      void releaseLease(db, claimed, now(), { isForgiven: true }).catch(() => {});
+    else this.#drive(claimed, inserted);
+  }
+
+  #drive(claimed: ClaimedRun, inserted: InsertedRun | null): void {
+    const driver = new RunDriver(this.#ctx, claimed, this.#evaluator, { leaseMs: this.#leaseMs, inserted });
     const ended = traceDrive(claimed, () => driver.drive())
       .catch(async (error) => {
         this.#ctx.log.error(

@@ -1,4 +1,5 @@
--- Writes the progress of a run if its lease is still held and no signal is unread; else it writes nothing. Fragments:
+-- Writes the progress of a run if its lease is still held and no signal is unread; else it writes nothing. `checksOwner`: nor if the owner
+-- is banned. Fragments:
 --   history          locks the execution first, as a cancellation and a deletion do: the other order would deadlock
 --   isHistoryLocked  the condition that `history` found its row
 --   move             updates the execution
@@ -6,8 +7,10 @@
 with :history
 held as (
   update workflow_runs
-     set due_at = :dueAt, lease_token = case when :keepsLease then lease_token end, leases = 0
+     -- A lease that was just renewed stays, so that the row's indexes need no change.
+     set due_at = case when :keepsLease and due_at > :renewedUntil then due_at else :dueAt end, lease_token = case when :keepsLease then lease_token end, leases = 0
    where execution_id = :id and lease_token = :token and signals = :signals :isHistoryLocked
+     and not (:checksOwner and exists (select from users where id = :userId and banned_at is not null))
   returning execution_id),
 :move
 steps as (
@@ -34,4 +37,5 @@ events as (
 :calls
 select exists (select from held) as "isWritten", :reservations as reservations,
        (select pg_notify('workflow_end', execution_id::text) from held where :notifiesEnd),
-       exists (select from workflow_runs where execution_id = :id and lease_token = :token) as "isHeld"
+       exists (select from workflow_runs where execution_id = :id and lease_token = :token) as "isHeld",
+       :checksOwner and exists (select from users where id = :userId and banned_at is not null) as "isOwnerBanned"
