@@ -56,3 +56,20 @@ test("The generated cases pass and fail each assertion type and its negation", (
   assert.equal(gradedCases.length, 500);
   assert.deepEqual(missing, []);
 });
+
+// Rules of promptfoo's documentation that no generated case decides: each of these fails if its rule is removed.
+for (const [type, value, output, isPassed] of [
+  ["icontains", "the CAT", "See The cat.", true],
+  ["icontains-any", ["DOG", "cAt"], "The cat", true],
+  ["icontains-all", ["THE", "cat"], "The CAT", true],
+  ["contains", "the cat", "The cat", false],
+  ["contains-any", "The , dog", "cat: The", true],
+  ["starts-with", "cat", "The cat", false],
+  ["levenshtein", "kitten", "kitten12345", true],
+  ["levenshtein", "kitten", "kitten123456", false],
+] as const)
+  test(`${type} ${JSON.stringify(value)} on “${output}”: ${isPassed ? "passes" : "fails"}`, () => {
+    const testCase = { title: "", isHidden: false, input: {}, assert: [{ type, value }] } as TestCase;
+    const run: GradedRun = { output, costUsd: 0, latencyMs: 0 };
+    assert.equal(gradeOutput(testCase, run, { validateSchema }).isPassed, isPassed);
+  });
