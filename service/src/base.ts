@@ -7,6 +7,7 @@ import { RequestLog } from "./accounts/request-logs/request-log.ts";
 import { createSessionCache } from "./accounts/sessions/session-cache.ts";
 import { createServiceControl } from "./backoffice/operation/service-control.ts";
 import { OperatorTasks } from "./backoffice/operation/tasks.ts";
+import { PublicDetails } from "./catalog/products/public-details.ts";
 import { seedCategories } from "./catalog/search/categories.ts";
 import { ListCache } from "./catalog/search/list-cache.ts";
 import { ViewBuffer } from "./catalog/search/views.ts";
@@ -182,6 +183,7 @@ const createContextParts = (
   keyCache: createKeyCache(notifications),
   sessionCache: createSessionCache(notifications),
   listCache: new ListCache(notifications, now),
+  publicDetails: new PublicDetails(),
   views: new ViewBuffer(),
   webBuilds: new WebBuilds(),
   requestLog: new RequestLog(),

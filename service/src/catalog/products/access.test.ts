@@ -5,7 +5,10 @@ import fc from "fast-check";
 import { buyProduct, createDraft, createProduct, haiku, refundEverything } from "../../../test/factories.ts";
 import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { statementsOf } from "../../../test/statements.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
+import { flushViews } from "../search/views.ts";
+import { readAsGuest } from "./detail.ts";
 
 let market: Market;
 let author: Client;
@@ -42,6 +45,60 @@ test("GET /products/:id, a stranger: every public field, no content", async () =
     files: null,
     access: { owned: false, reason: "none", revealForfeitsInstantRefund: false },
   });
+});
+
+test("GET /products/:id by strangers, after every kind of change: as rendered anew, in one query", async () => {
+  const seller = await market.createUser({ name: "Before" });
+  const id = await createProduct(seller);
+  const uuid = toUuid("prod", id)!;
+  const buyer = await market.createUser({ name: "Buyer" });
+  const expected = async () => JSON.parse(JSON.stringify(await readAsGuest(market.service.ctx, id)));
+  await read(stranger, id);
+  await flushViews(market.service.ctx);
+  const changes: [what: string, change: () => Promise<unknown>][] = [
+    ["nothing", async () => {}],
+    ["the title", () => seller.patch(`/v1/products/${id}`, { title: "Another haiku" })],
+    [
+      "a version",
+      () => seller.patch(`/v1/products/${id}`, { content: "About {{topic}}.", version: "1.1.0" }),
+    ],
+    ["the author's name", () => seller.patch("/v1/account", { name: "After" })],
+    [
+      "a refund policy",
+      () => market.query("update users set refund_days = 30 where id = $1", [seller.userId]),
+    ],
+    ["a scan", () => market.query("update product_scans set badges = '{}' where product_id = $1", [uuid])],
+    ["a purchase", () => buyProduct(buyer, id)],
+    ["views", () => market.query("update product_stats set views = 77 where product_id = $1", [uuid])],
+    [
+      "moved away and back",
+      async () => {
+        await seller.post(`/v1/products/${id}/unpublish`);
+        assertError(await read(stranger, id), 404, "PRODUCT_NOT_FOUND");
+        await seller.post(`/v1/products/${id}/publish`);
+      },
+    ],
+  ];
+  for (const [what, change] of changes) {
+    await change();
+    const { data, etag } = await expected();
+    for (const who of [stranger, stranger, await market.createSession(stranger.userId)]) {
+      const reply = await read(who, id);
+      assert.deepEqual([reply.body.data, reply.headers.get("etag")], [data, etag], what);
+      assert.deepEqual(Object.keys(reply.body.data), Object.keys(data), what);
+    }
+  }
+  assert.equal((await detail(buyer, id)).access.reason, "purchased");
+  assert.equal((await detail(seller, id)).access.reason, "author");
+  const statements = await statementsOf(() =>
+    Promise.all([read(stranger, id), read(stranger, id), read(stranger, id)]),
+  );
+  assert.ok(statements.length <= 3, "requests that arrive together share one");
+  assert.deepEqual(
+    statements.filter((text) => !text.includes("as stamp")),
+    [],
+    "no other read",
+  );
 });
 
 test("a preview: never the whole content", () => {

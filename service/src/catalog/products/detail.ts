@@ -2,17 +2,21 @@ import { contentPreview, type ProductDetail } from "@stoa/contract";
 import { type Caller, type Context, isMember, viewOf } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import type { Paging } from "../../platform/db/paging.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
-import { DataResponse } from "../../platform/http/route.ts";
+import { toOwnBytes } from "../../platform/http/envelope.ts";
+import { DataResponse, RawData } from "../../platform/http/route.ts";
 import { majorOf, recordFirstUse } from "../entitlements/entitlements.ts";
 import { authorOf, averageRating, sharedFields } from "../search/card.ts";
 import { listSimilar } from "../search/similar.ts";
 import { recordView, type Visit } from "../search/views.ts";
 import { fileLinkExpiry, toProductFiles, toProductImage } from "./attachments.ts";
+import type { ConfirmedProduct } from "./confirmation-queries.ts";
 import { dependencyEtag, readDependencies } from "./dependencies.ts";
 import { toProductScan } from "./product-scans.ts";
+import { type PublicDetail, renderStats } from "./public-details.ts";
 import { findProductForReader, type ModerationDecision, type ProductForReader } from "./queries.ts";
 import { toSample } from "./samples.ts";
 import { tryOutEtag, tryOutOf } from "./try-out-summary.ts";
@@ -126,6 +130,9 @@ export function checkIfMatch(ifMatch: string | null, product: ProductForReader, 
   mustMatch(ifMatch?.replace(/(~[\w-]+)+"/g, '"') ?? null, productEtag(product, caller));
 }
 
+/** A part of the ETag when the content was not requested. */
+const NO_CONTENT = "~no-content";
+
 export async function detailResponse(
   ctx: Context,
   product: ProductForReader,
@@ -139,7 +146,7 @@ export async function detailResponse(
     dependencyEtag(detail) +
     scoreCardEtag(detail) +
     tryOutEtag(detail) +
-    (hasContent ? "" : "~no-content");
+    (hasContent ? "" : NO_CONTENT);
   return new DataResponse(detail, { etag: productEtag(product, caller).replace(/"$/, `${suffix}"`) });
 }
 
@@ -166,11 +173,57 @@ export async function recordReveal(
   return { ...product, usedAt: ctx.now() };
 }
 
+type DetailRequest = Visit & { isHead: boolean; hasContent: boolean };
+
 export async function readDetail(
   ctx: Context,
   caller: Caller,
   productId: string,
-  { isHead, hasContent, ...visit }: Visit & { isHead: boolean; hasContent: boolean },
+  request: DetailRequest,
+): Promise<DataResponse<ProductDetail | RawData>> {
+  const id = toUuid("prod", productId);
+  const confirmed = id && (await ctx.publicDetails.confirm(ctx, caller, id));
+  if (!confirmed) return readUncachedDetail(ctx, caller, productId, request);
+  const known = ctx.publicDetails.find(confirmed);
+  if (known) {
+    if (!request.isHead) recordView(ctx, caller, confirmed, request);
+    return publicResponse(known, confirmed, request);
+  }
+  const response = await readUncachedDetail(ctx, caller, productId, request);
+  const detail = toPublicDetail(response);
+  if (detail) ctx.publicDetails.store(confirmed, detail);
+  return response;
+}
+
+/** null: it is not what strangers read, or has more than the row versions cover. */
+function toPublicDetail({ data, etag }: DataResponse<ProductDetail>): PublicDetail | null {
+  const { access, dependencies, scoreCard, tryOut } = data;
+  if (access.reason !== "none" || dependencies.length > 0 || scoreCard || tryOut) return null;
+  const fields = Object.entries(data);
+  const at = fields.findIndex(([name]) => name === "stats");
+  const before = JSON.stringify(Object.fromEntries(fields.slice(0, at)));
+  const after = JSON.stringify(Object.fromEntries(fields.slice(at + 1)));
+  return {
+    beforeStats: toOwnBytes(`${before.slice(0, -1)},"stats":`),
+    afterStats: toOwnBytes(`,${after.slice(1)}`),
+    etag: required(etag, "the ETag of a detail").replace(NO_CONTENT, ""),
+  };
+}
+
+function publicResponse(
+  { beforeStats, afterStats, etag }: PublicDetail,
+  confirmed: ConfirmedProduct,
+  { hasContent }: DetailRequest,
+): DataResponse<RawData> {
+  const data = new RawData([beforeStats, Buffer.from(renderStats(confirmed)), afterStats]);
+  return new DataResponse(data, { etag: hasContent ? etag : etag.replace(/"$/, `${NO_CONTENT}"`) });
+}
+
+async function readUncachedDetail(
+  ctx: Context,
+  caller: Caller,
+  productId: string,
+  { isHead, hasContent, ...visit }: DetailRequest,
 ): Promise<DataResponse<ProductDetail>> {
   const product = await findVisibleProduct(ctx, caller, productId);
   if (isHead) return detailResponse(ctx, product, caller, { hasContent });

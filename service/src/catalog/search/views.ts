@@ -13,6 +13,7 @@ declare module "../../core/context.ts" {
 /** Further views are dropped while the database is unavailable. */
 const MAX_WAITING = 20_000;
 const INSERT_BATCH_SIZE = 1_000;
+const MAX_REMEMBERED = 20_000;
 const SALT_BYTES = 32;
 const DIGEST_BYTES = 16;
 /** A node may still buffer views of the previous day before this. */
@@ -40,12 +41,15 @@ interface View {
 /** Buffers views: one statement every half second instead of one per read. A crash loses half a second of views. */
 export class ViewBuffer {
   readonly #waiting = new Map<string, View>();
+  /** Names of written views of one day: repeating them would write nothing. */
+  readonly #written = { day: "", names: new Set<string>() };
   #salt: { day: string; bytes: Buffer } | null = null;
   #lost = 0;
   #writing: Promise<void> = Promise.resolve();
 
   add(view: View): void {
-    const name = `${view.productId} ${view.day} ${view.viewer}`;
+    const name = nameOf(view);
+    if (this.#written.names.has(name)) return;
     if (this.#waiting.size < MAX_WAITING) this.#waiting.set(name, view);
     else if (!this.#waiting.has(name)) this.#lost++;
   }
@@ -62,7 +66,7 @@ export class ViewBuffer {
     this.#waiting.clear();
     while (views.length > 0) {
       try {
-        await this.#write(ctx, views.slice(0, INSERT_BATCH_SIZE));
+        this.#remember(await this.#write(ctx, views.slice(0, INSERT_BATCH_SIZE)));
       } catch (error) {
         for (const view of views) this.add(view);
         throw error;
@@ -71,18 +75,30 @@ export class ViewBuffer {
     }
   }
 
+  #remember(views: View[]): void {
+    const { names } = this.#written;
+    for (const view of views) {
+      if (this.#written.day !== view.day || names.size >= MAX_REMEMBERED) names.clear();
+      this.#written.day = view.day;
+      names.add(nameOf(view));
+    }
+  }
+
   #tellLost({ log }: Context): void {
     if (this.#lost > 0) log.warn({ lost: this.#lost }, "more views than may wait: some are not counted");
     this.#lost = 0;
   }
 
-  async #write(ctx: Context, views: View[]): Promise<void> {
+  /** Returns the views without those of bots. */
+  async #write(ctx: Context, views: View[]): Promise<View[]> {
     const rows: ViewRow[] = [];
-    for (const { productId, day, viewer } of await dropBots(views)) {
+    const people = await dropBots(views);
+    for (const { productId, day, viewer } of people) {
       const salt = await this.#saltOf(ctx, day);
       if (salt) rows.push({ productId, day, viewer: digestOf(salt, productId, viewer) });
     }
     await addViews(ctx.db, rows);
+    return people;
   }
 
   /** Cached for the last day, which changes at midnight. null: the day is closed. */
@@ -97,6 +113,8 @@ export class ViewBuffer {
     return bytes;
   }
 }
+
+const nameOf = ({ productId, day, viewer }: View) => `${productId} ${day} ${viewer}`;
 
 /** Includes the product, so that the views of one viewer cannot be linked. */
 const digestOf = (salt: Buffer, productId: string, viewer: string): Buffer =>

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import { type Endpoint, type ListMeta, type Meta, statusOf } from "@stoa/contract";
 import type { ApiError } from "../../core/errors.ts";
+import { required } from "../../core/required.ts";
 import type { Page, Paging } from "../db/paging.ts";
 import { SESSION_COOKIE } from "./authenticate.ts";
 import {
@@ -10,6 +11,7 @@ import {
   DataResponse,
   type EventStreamResponse,
   type FileResponse,
+  RawData,
   RawJson,
 } from "./route.ts";
 
@@ -42,7 +44,7 @@ export const shortDigest = (...parts: (string | Buffer)[]) => {
 export const etagOf = (data: unknown) => `"${shortDigest(toJson(data))}"`;
 
 /** Allocated outside of Node's pool: one cached slice would keep the whole pool in memory. */
-function toOwnBytes(text: string): Buffer {
+export function toOwnBytes(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);
   return bytes;
@@ -116,8 +118,9 @@ export function renderPage(
   };
 }
 
-export function renderData(endpoint: Endpoint, result: unknown, meta: Meta): RenderedResponse<string> {
+export function renderData(endpoint: Endpoint, result: unknown, meta: Meta): RenderedResponse {
   const answer = result instanceof DataResponse ? result : new DataResponse(result, {});
+  if (answer.data instanceof RawData) return renderRawData(answer, meta);
   const data = toJson(answer.data);
   const beside = Object.entries(answer.beside).map(
     ([name, value]) => `${JSON.stringify(name)}:${toJson(value)},`,
@@ -127,6 +130,18 @@ export function renderData(endpoint: Endpoint, result: unknown, meta: Meta): Ren
     body: `{"success":true,${beside.join("")}"data":${data},"meta":${JSON.stringify(meta)}}`,
     cookies: answer.cookies,
     headers: answer.etag || endpoint.method === "GET" ? { etag: answer.etag ?? etagOf(answer.data) } : {},
+  };
+}
+
+const DATA_PREFIX = Buffer.from('{"success":true,"data":');
+
+/** Joined, because each part costs a write of its own. */
+function renderRawData({ data, etag }: DataResponse<RawData>, meta: Meta): RenderedResponse {
+  const end = Buffer.from(`,"meta":${JSON.stringify(meta)}}`);
+  return {
+    status: 200,
+    body: [Buffer.concat([DATA_PREFIX, ...data.parts, end])],
+    headers: { etag: required(etag, "the ETag of rendered data") },
   };
 }
 

@@ -17,6 +17,14 @@ export class RawJson {
   }
 }
 
+/** Rendered JSON in parts, of which some may be cached. */
+export class RawData {
+  readonly parts: Buffer[];
+  constructor(parts: Buffer[]) {
+    this.parts = parts;
+  }
+}
+
 /** Cookies have one form: `__Host-`, HttpOnly, Secure, SameSite=Lax, Path=/. Age 0 deletes the cookie. */
 export interface Cookie {
   name: `__Host-${string}`;
@@ -137,7 +145,7 @@ type CallerOf<E extends Endpoint> = E["access"] extends { who: "session" | "admi
 type Result<E extends Endpoint> = ResultByKind<E>[E["response"]["kind"]];
 
 interface ResultByKind<E extends Endpoint> {
-  one: Data<E> | DataResponse<Data<E>> | StreamOf<E["response"]> | BackgroundOf<E["response"]>;
+  one: Data<E> | DataResponse<Data<E> | RawData> | StreamOf<E["response"]> | BackgroundOf<E["response"]>;
   list: Page<Data<E> | RawJson> | RawPage;
   file: FileResponse;
   events: EventStreamResponse;

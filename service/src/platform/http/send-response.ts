@@ -58,7 +58,7 @@ function sendParts(reply: FastifyReply, parts: Buffer[]): FastifyReply {
   const bytes = parts.reduce((sum, { length }) => sum + length, 0);
   reply.header("content-length", bytes).hijack();
   reply.raw.writeHead(reply.statusCode, reply.getHeaders() as OutgoingHttpHeaders);
-  for (const part of parts) reply.raw.write(part);
-  reply.raw.end();
+  for (const part of parts.slice(0, -1)) reply.raw.write(part);
+  reply.raw.end(parts.at(-1));
   return reply;
 }
