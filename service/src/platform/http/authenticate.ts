@@ -140,12 +140,15 @@ function whyNoRole({ role }: Member, permission: RolePermission | undefined): Ap
 export const hasRolePermission = (role: Role, permission: RolePermission) =>
   (rolePermissions[role] as readonly RolePermission[]).includes(permission);
 
+const isAdminsSession = (caller: Caller): caller is SessionCaller =>
+  caller.kind === "session" && hasRolePermission(caller.role, "view:admin_panel");
+
 /** Administrators act in sessions that they entered with two factors, and in no other way. */
 export const isAdmin = (caller: Caller): caller is SessionCaller =>
-  caller.kind !== "guest" && whyNoAdmin(caller) === null;
+  isAdminsSession(caller) && caller.secondFactor;
 
 function whyNoAdmin(caller: Member): ApiError | null {
-  if (caller.kind !== "session" || !hasRolePermission(caller.role, "view:admin_panel"))
+  if (!isAdminsSession(caller))
     return forbidden("view:admin_panel", "Only an administrator's session may do this.");
   if (caller.secondFactor) return null;
   return forbidden("two-factor", "Set up two-factor authentication, or sign in with a code of it.");

@@ -7,10 +7,13 @@ export interface PreferHeader {
   waitSeconds: number | null;
 }
 
+const NO_PREFERENCE: PreferHeader = { respondAsync: false, waitSeconds: null };
+
 /** The first of repeated preferences counts (RFC 7240); unknown ones are ignored. */
 export function parsePrefer(header: string | string[] | undefined): PreferHeader {
+  if (header === undefined) return NO_PREFERENCE;
   const preferences = new Map<string, string>();
-  for (const preference of [header ?? []].flat().join(",").split(",")) {
+  for (const preference of [header].flat().join(",").split(",")) {
     const [name = "", value = ""] = firstOf(preference.split(";"))
       .split("=")
       .map((part) => part.trim());

@@ -130,17 +130,25 @@ const secondsUntil = (window: RateLimitWindow, now: Date) =>
 const NAMES: Record<number, string> = { 60: "minute", 3600: "hour", 86400: "day" };
 const nameOf = ({ seconds }: Quota) => NAMES[seconds] ?? `${seconds}s`;
 
+const policies = new WeakMap<Quota, string>();
+
+function policyOf(quota: Quota): string {
+  let policy = policies.get(quota);
+  if (policy === undefined) {
+    policy = `"${nameOf(quota)}";q=${quota.requests};w=${quota.seconds}`;
+    policies.set(quota, policy);
+  }
+  return policy;
+}
+
 /** The usual X-RateLimit fields, and those of draft-ietf-httpapi-ratelimit-headers. */
 function headersOf(window: RateLimitWindow, all: RateLimitWindow[], now: Date): Record<string, string> {
   const { quota } = window;
-  const policies = all.map(
-    (each) => `"${nameOf(each.quota)}";q=${each.quota.requests};w=${each.quota.seconds}`,
-  );
   return {
     "x-ratelimit-limit": String(quota.requests),
     "x-ratelimit-remaining": String(remainingIn(window)),
     "x-ratelimit-reset": String(Math.ceil(endOf(window) / 1000)),
-    "ratelimit-policy": policies.join(", "),
+    "ratelimit-policy": all.map((each) => policyOf(each.quota)).join(", "),
     ratelimit: `"${nameOf(quota)}";r=${remainingIn(window)};t=${secondsUntil(window, now)}`,
   };
 }

@@ -32,10 +32,12 @@ function wantsEvents({ headers: { accept = "" } }: FastifyRequest): boolean {
   return /\btext\/event-stream\b/i.test(accept) && !/\bapplication\/json\b|\*\/\*/i.test(accept);
 }
 
+const PURPOSE_HEADERS = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
+
 /** The standard header and its predecessors. */
 const isPrefetch = ({ headers }: FastifyRequest): boolean =>
-  ["sec-purpose", "purpose", "x-purpose", "x-moz"].some((name) =>
-    /prefetch|preview/i.test(String(headers[name])),
+  PURPOSE_HEADERS.some(
+    (name) => headers[name] !== undefined && /prefetch|preview/i.test(String(headers[name])),
   );
 
 /** Only with the cookie: a page of another site cannot add the other credentials. */

@@ -5,11 +5,14 @@ const endOfPath = (url: string) => (url.search(/[?#]/) + 1 || url.length + 1) - 
 
 function isDecodable(path: string): boolean {
   try {
-    return decodeURI(path) !== "";
+    return decode(path) !== "";
   } catch {
     return false;
   }
 }
+
+/** Most paths have nothing to decode, and each request asks several times. */
+const decode = (path: string): string => (path.includes("%") ? decodeURI(path) : path);
 
 /**
  * Makes a request target routable. A path that cannot be decoded, such as `/v1/products/%zz`, is used literally: it
@@ -27,7 +30,7 @@ const canonicalPath = (path: string): string =>
   path.replace(/^\/v1(?=\/api\/auth(\/|$))/, "").replace(/(?<=[^/])\/$/, "");
 
 /** Decoded like the router does it: `/%761/products` is `/v1/products`. */
-export const pathOf = ({ url }: FastifyRequest): string => decodeURI(url.slice(0, endOfPath(url)));
+export const pathOf = ({ url }: FastifyRequest): string => decode(url.slice(0, endOfPath(url)));
 
 /** Path and query, with what could end a link in a header escaped. */
 export const targetOf = (request: FastifyRequest) => {
