@@ -27,6 +27,7 @@ export interface UpdateStep extends StepBase {
   line: ImportedUpdate;
   /** After the change, with whether it differs. */
   title: string;
+  type: string;
   status: ProductStatus;
   differs: boolean;
 }
@@ -144,7 +145,13 @@ async function compareUpdates(
       if (!before) continue;
       await collectProblems(problems, aimed.item, async () => {
         const { after, fields } = await checkUpdate(ctx, ctx.db, before, aimed.line);
-        changing.push({ ...aimed, title: after.title, status: before.status, differs: fields.length > 0 });
+        changing.push({
+          ...aimed,
+          title: after.title,
+          type: after.type,
+          status: before.status,
+          differs: fields.length > 0,
+        });
       });
       await yieldToEventLoop();
     }

@@ -6,9 +6,9 @@ import { ApiError, fieldProblemsOf } from "../../core/errors.ts";
 import { requireUuid, toId } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { moveProduct } from "../products/moves.ts";
+import { publishOwnProduct } from "../products/moves.ts";
 import { findOwnProducts, lockOwnProducts } from "../products/ownership.ts";
-import { insertDraft, writeChange } from "../products/products.ts";
+import { insertDrafts, writeChange } from "../products/products.ts";
 import { type Item, locationOf, yieldToEventLoop } from "./import-items.ts";
 import { ImportProblems, WHOLE_PRODUCT } from "./import-problems.ts";
 import { buildSteps, checkUpdate, type ImportStep, inBatches, type UpdateStep } from "./import-steps.ts";
@@ -28,6 +28,13 @@ const MAX_ATTEMPTS = 3;
 /** Each import writes for seconds, and imports of one seller wait for each other. They must not use all connections of the pool. */
 const withConcurrencyLimit = limitConcurrency({ atOnce: 2, waiting: 100 });
 
+/** Of all imports: while one product is committed, the next ones are checked. */
+const PUBLISHED_AT_ONCE = 4;
+const withPublishingLimit = limitConcurrency({
+  atOnce: PUBLISHED_AT_ONCE,
+  waiting: Number.POSITIVE_INFINITY,
+});
+
 /**
  * Creates and changes products in one transaction, after the whole file has been validated. `read` returns the items and
  * reports unreadable ones.
@@ -43,13 +50,14 @@ export async function importProducts(
   const items = await read(found);
   const outcomes = await importWithRetries(ctx, caller, { items, found }, input);
   if (input.dryRun) return toResult(outcomes, input);
-  if (input.publish) for (const one of outcomes) await publishItem(ctx, caller, one, source);
+  if (input.publish) await publishItems(ctx, caller, outcomes, source);
   return toResult(outcomes, input);
 }
 
 /** A result with the requested status, and the status before publishing. Stored as JSON with the Idempotency-Key. */
 interface ImportedItem {
   wanted?: ProductStatus | undefined;
+  type: string;
   before: ProductStatus;
   outcome: ItemOutcome;
 }
@@ -73,7 +81,7 @@ export async function resumeImport(
     for (const { outcome } of some)
       outcome.status = statuses.get(required(outcome.id, "the id of a written product")) ?? outcome.status;
   }
-  if (input.publish) for (const one of outcomes) await publishItem(ctx, caller, one, source);
+  if (input.publish) await publishItems(ctx, caller, outcomes, source);
   return toResult(outcomes, input);
 }
 
@@ -111,7 +119,8 @@ const toExpectedItem = (step: ImportStep): ImportedItem => {
           status: step.status,
           outcome: step.differs ? "updated" : "unchanged",
         };
-  return { wanted: step.wanted, before: outcome.status, outcome };
+  const { type } = "draft" in step ? step.draft : step;
+  return { wanted: step.wanted, type, before: outcome.status, outcome };
 };
 
 async function importItems(
@@ -126,16 +135,26 @@ async function importItems(
   const changing = steps.filter((step): step is UpdateStep => !("draft" in step));
   for (const some of inBatches(changing)) await updateProducts(ctx, tx, authorId, some);
   const names: { name: string; productId: string }[] = [];
-  const done: ImportedItem[] = [];
-  for (const step of steps) {
-    const one = toExpectedItem(step);
-    if ("draft" in step) {
-      const productId = await insertDraft(ctx, tx, author, step.draft);
+  const created = new Map<ImportStep, string>();
+  for (const some of inBatches(steps.filter((step) => "draft" in step))) {
+    const ids = await insertDrafts(
+      ctx,
+      tx,
+      author,
+      some.map(({ draft }) => draft),
+    );
+    for (const [at, step] of some.entries()) {
+      const productId = required(ids[at], "the id of a new product");
+      created.set(step, productId);
       if (step.name !== undefined) names.push({ name: step.name, productId });
-      one.outcome.id = toId("prod", productId);
     }
-    done.push(one);
   }
+  const done = steps.map((step) => {
+    const one = toExpectedItem(step);
+    const productId = created.get(step);
+    if (productId !== undefined) one.outcome.id = toId("prod", productId);
+    return one;
+  });
   await upsertNames(tx, authorId, names);
   await ctx.idempotencyKey?.bind(tx, JSON.stringify(done));
   return done;
@@ -175,7 +194,32 @@ async function retryIfRefused<T>(check: () => Promise<T>): Promise<T> {
   }
 }
 
-/** One product after the other: a missing checklist item affects no other product. */
+/**
+ * Each product in a transaction of its own: a missing checklist item affects no other product. Workflows follow in the
+ * order of the file, because they may call the other products and each other.
+ */
+async function publishItems(
+  ctx: Context,
+  caller: Member,
+  items: ImportedItem[],
+  source: RequestSource | null,
+): Promise<void> {
+  const isWorkflow = ({ type }: ImportedItem) => type === "WORKFLOW";
+  const waiting = oneByOne(items.filter((item) => !isWorkflow(item)));
+  const publishNext = async () => {
+    for (const item of waiting) await withPublishingLimit(() => publishItem(ctx, caller, item, source));
+  };
+  const lanes = await Promise.allSettled(Array.from({ length: PUBLISHED_AT_ONCE }, publishNext));
+  for (const lane of lanes) if (lane.status === "rejected") throw lane.reason;
+  for (const item of items.filter(isWorkflow))
+    await withPublishingLimit(() => publishItem(ctx, caller, item, source));
+}
+
+/** A loop that an error ends closes it for the others, too: they begin no further item. */
+function* oneByOne<T>(items: T[]): Generator<T> {
+  yield* items;
+}
+
 async function publishItem(
   ctx: Context,
   caller: Member,
@@ -185,11 +229,8 @@ async function publishItem(
   const isWanted = wanted === undefined || wanted === "published";
   if (!isWanted || ["published", "pending_review"].includes(outcome.status)) return;
   try {
-    outcome.status = (
-      await moveProduct(ctx, caller, required(outcome.id, "the id of a written product"), "publish", {
-        source,
-      })
-    ).data.status;
+    const id = required(outcome.id, "the id of a written product");
+    outcome.status = await publishOwnProduct(ctx, caller, id, source);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     outcome.notPublished = fieldProblemsOf(error, WHOLE_PRODUCT);

@@ -1,3 +1,4 @@
+import type { ProductStatus } from "@stoa/contract";
 import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
@@ -27,6 +28,16 @@ interface MoveOptions extends Partial<ModerationReason> {
   source: RequestSource | null;
   /** The ETag that the caller read. */
   ifMatch?: string | null;
+}
+
+/** Returns the status after the move. */
+export async function publishOwnProduct(
+  ctx: Context,
+  caller: Member,
+  productId: string,
+  source: RequestSource | null,
+): Promise<ProductStatus> {
+  return (await lockAndMove(ctx, caller, productId, "publish", { source })).status;
 }
 
 export async function moveProduct(

@@ -13,14 +13,14 @@ import { ApiError, checkAll, invalidRequest, ruleViolation } from "../../core/er
 import { toId } from "../../core/ids.ts";
 import { toDecimal, toMinor } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
-import { required } from "../../core/required.ts";
+import { firstOf, required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
 import { DataResponse, type RequestInfo } from "../../platform/http/route.ts";
 import { type Author, type CardFields, renderCard, toAuthorFields } from "../search/card.ts";
 import { isCategory } from "../search/categories.ts";
-import { updateListing } from "../search/listing.ts";
+import { insertDraftListing, updateListing } from "../search/listing.ts";
 import { mustAcceptOldInputs } from "./breaking-changes.ts";
 import { mustStayComplete } from "./checklist.ts";
 import { analyzeContent, declaredVariables } from "./content.ts";
@@ -45,8 +45,9 @@ import {
   storeScan,
 } from "./product-scans.ts";
 import {
-  insertProduct,
+  insertProducts,
   insertVersion,
+  insertVersions,
   type ProductValues,
   replaceVersion,
   updateProduct,
@@ -116,7 +117,7 @@ export async function createProduct(ctx: Context, caller: Member, input: CreateP
   await mustBeCategory(ctx, input.category);
   const id = await ctx.db.transaction().execute(async (tx) => {
     const author = await promoteToSeller(tx, caller.userId);
-    const draftId = await insertDraft(ctx, tx, author, draft);
+    const draftId = firstOf(await insertDrafts(ctx, tx, author, [draft]));
     await ctx.idempotencyKey?.bind(tx, toId("prod", draftId));
     return draftId;
   });
@@ -139,32 +140,36 @@ export const toDraftResponse = (id: string, input: CreateProduct) => ({
   ],
 });
 
-/** Returns the uuid of the new product. */
-export async function insertDraft(ctx: Context, tx: Tx, author: Author, draft: Draft): Promise<string> {
-  const id = ctx.newId();
+/** Returns the uuids of the new products, in their order. */
+export async function insertDrafts(ctx: Context, tx: Tx, author: Author, drafts: Draft[]): Promise<string[]> {
   const now = ctx.now();
-  const product = {
-    ...draft,
-    id,
-    ...toAuthorFields(author),
-    authorBannedAt: null,
-    category: draft.category ?? null,
-    preview: draft.preview ?? "",
-    files: [],
-    images: [],
-    acknowledgesRegression: false,
-    status: "draft" as const,
-    createdAt: now,
-    updatedAt: now,
-    publishedAt: null,
-    released: null,
-  };
-  const row = { id, authorId: author.id, createdAt: now };
-  await insertProduct(tx, { ...row, ...toProductValues(product) });
-  await insertVersion(tx, id, product, now);
-  await updateListing(tx, product);
-  return id;
+  const products = drafts.map((draft) => toNewProduct(ctx.newId(), author, draft, now));
+  const row = { authorId: author.id, createdAt: now };
+  await insertProducts(
+    tx,
+    products.map((product) => ({ id: product.id, ...row, ...toProductValues(product) })),
+  );
+  await insertVersions(tx, products, now);
+  for (const product of products) await insertDraftListing(tx, product);
+  return products.map(({ id }) => id);
 }
+
+const toNewProduct = (id: string, author: Author, draft: Draft, now: Date) => ({
+  ...draft,
+  id,
+  ...toAuthorFields(author),
+  authorBannedAt: null,
+  category: draft.category ?? null,
+  preview: draft.preview ?? "",
+  files: [],
+  images: [],
+  acknowledgesRegression: false,
+  status: "draft" as const,
+  createdAt: now,
+  updatedAt: now,
+  publishedAt: null,
+  released: null,
+});
 
 type ProductFields = CardFields &
   Pick<

@@ -293,16 +293,20 @@ export interface ProductValues {
   card: string;
 }
 
-export async function insertProduct(
+/** Drafts with their counters. */
+export async function insertProducts(
   tx: Tx,
-  product: ProductValues & { id: string; authorId: string; createdAt: Date },
+  products: (ProductValues & { id: string; authorId: string; createdAt: Date })[],
 ): Promise<void> {
-  const at = product.createdAt;
+  const rows = products.map((product) => {
+    const at = product.createdAt;
+    return { ...product, status: "draft" as const, updatedAt: at, movedAt: at };
+  });
+  await tx.insertInto("products").values(rows).execute();
   await tx
-    .insertInto("products")
-    .values({ ...product, status: "draft", updatedAt: at, movedAt: at })
+    .insertInto("productStats")
+    .values(products.map(({ id }) => ({ productId: id })))
     .execute();
-  await tx.insertInto("productStats").values({ productId: product.id }).execute();
 }
 
 export const updateProduct = (tx: Tx, id: string, values: ProductValues, now: Date) =>
@@ -316,22 +320,28 @@ export const updateProduct = (tx: Tx, id: string, values: ProductValues, now: Da
 type NewVersion = VersionRow & Pick<ProductRow, "title" | "description">;
 
 export const insertVersion = (tx: Tx, productId: string, version: NewVersion, now: Date) =>
+  insertVersions(tx, [{ ...version, id: productId }], now);
+
+/** One for each product id. */
+export const insertVersions = (tx: Tx, versions: (NewVersion & { id: string })[], now: Date) =>
   tx
     .insertInto("productVersions")
-    .values({
-      productId,
-      version: version.version,
-      numbers: parseVersion(version.version),
-      title: version.title,
-      description: version.description,
-      content: version.content,
-      contentFormat: version.contentFormat,
-      variables: JSON.stringify(version.variables),
-      changelog: version.changelog,
-      acknowledgesRegression: version.acknowledgesRegression,
-      files: JSON.stringify(version.files),
-      createdAt: now,
-    })
+    .values(
+      versions.map((version) => ({
+        productId: version.id,
+        version: version.version,
+        numbers: parseVersion(version.version),
+        title: version.title,
+        description: version.description,
+        content: version.content,
+        contentFormat: version.contentFormat,
+        variables: JSON.stringify(version.variables),
+        changelog: version.changelog,
+        acknowledgesRegression: version.acknowledgesRegression,
+        files: JSON.stringify(version.files),
+        createdAt: now,
+      })),
+    )
     .execute();
 
 /** Only for a product that was never published: released versions are immutable. */

@@ -25,6 +25,16 @@ type ListedProduct = CardFields & { authorBannedAt: Date | null };
 
 /** Call it in the transaction of each change of a product, and of a ban of its author. */
 export async function updateListing(tx: Tx, product: ListedProduct): Promise<void> {
+  await writeListing(tx, product);
+  await refreshProductScores(tx, product.id);
+  if (product.status !== "draft") await notifyCatalogChanged(tx);
+}
+
+/** A new draft has no scores, and is in no public list. */
+export const insertDraftListing = (tx: Tx, product: ListedProduct): Promise<void> =>
+  writeListing(tx, product);
+
+async function writeListing(tx: Tx, product: ListedProduct): Promise<void> {
   const status = listingStatus(product);
   await upsertListing(tx, {
     ...product,
@@ -32,10 +42,8 @@ export async function updateListing(tx: Tx, product: ListedProduct): Promise<voi
     title: normalizeText(product.title),
     search: toTsVector(product),
   });
-  await refreshProductScores(tx, product.id);
   if (product.status !== "deleted")
     await insertWords(tx, indexedWords(searchableText(product)), status === "published");
-  if (product.status !== "draft") await notifyCatalogChanged(tx);
 }
 
 /** Replaces the searchable name. Call it in the transaction of the change. */
