@@ -216,7 +216,8 @@ function Retry({ step, steps, actions, executionId }: RetryProps) {
   );
 }
 
-const MOST_ITEMS = 50;
+/** More of a long list would make a click on its step slow. */
+const [MOST_ITEMS, MOST_LINES] = [20, 40];
 
 function Items({ items }: { items: WorkflowStep[] }) {
   const [isWhole, showWhole] = useState(false);
@@ -279,7 +280,11 @@ export function StepOutput({
   label: string;
   actions?: ReactNode;
 }) {
+  const [isWhole, showWhole] = useState(false);
   const text = textOf(output);
+  const isSource = typeof output !== "string";
+  const lines = isSource && !isWhole ? text.split("\n") : [];
+  const isFolded = lines.length > MOST_LINES;
   return (
     <div className="stack">
       <div className="row between">
@@ -293,8 +298,13 @@ export function StepOutput({
         <p className="soft">Nothing, or not stored any more.</p>
       ) : (
         <div className="said" dir="auto">
-          <OutputText text={text} isSource={typeof output !== "string"} />
+          <OutputText text={isFolded ? lines.slice(0, MOST_LINES).join("\n") : text} isSource={isSource} />
         </div>
+      )}
+      {isFolded && (
+        <button type="button" className="btn s" onClick={() => showWhole(true)}>
+          Show all {formatCount(lines.length)} lines
+        </button>
       )}
     </div>
   );

@@ -1,6 +1,6 @@
 import "./workflow-graph.css";
-import { Link } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import { useNavigate } from "@tanstack/react-router";
+import { type MouseEvent, memo, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { formatDuration, formatWait } from "../../lib/duration.ts";
 import { formatCost } from "../../lib/format.ts";
 import { layoutGraph, NODE } from "../../lib/graph-layout.ts";
@@ -51,7 +51,7 @@ export default function WorkflowGraph({ steps, selected, isPreview = false }: Wo
   const canvas = useRef<HTMLElement>(null);
   const width = useWidth(canvas);
   // Only the shape decides about the places.
-  const shape = JSON.stringify(steps.map(({ id, needs }) => ({ id, needs })));
+  const shape = useMemo(() => JSON.stringify(steps.map(({ id, needs }) => ({ id, needs }))), [steps]);
   const layout = useMemo(() => layoutGraph(JSON.parse(shape), width), [shape, width]);
   useEffect(() => {
     const element = canvas.current;
@@ -62,17 +62,24 @@ export default function WorkflowGraph({ steps, selected, isPreview = false }: Wo
     (a, b) => (layout.nodes.get(a.id)?.rank ?? 0) - (layout.nodes.get(b.id)?.rank ?? 0),
   );
   const isList = useIsNarrow();
+  const openStep = useOpenStep();
   const looks = new Map(steps.map(({ id, look }) => [id, look]));
   return (
     <section className="canvas" aria-label="Steps" ref={canvas}>
-      <div className="graph" style={isList ? {} : { width: layout.width, height: layout.height }}>
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: the steps are links, whose keys click */}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: as above */}
+      <div
+        className="graph"
+        style={isList ? {} : { width: layout.width, height: layout.height }}
+        onClick={openStep}
+      >
         <svg className="edges" aria-hidden="true">
           {layout.edges.map(({ from, to, path }) => (
             <path key={`${from}>${to}`} d={path} className={EDGES[looks.get(to) ?? "wait"]} />
           ))}
         </svg>
         {byRank.map((step, at) => {
-          const place = layout.nodes.get(step.id) ?? { x: 0, y: 0, rank: 0 };
+          const place = layout.nodes.get(step.id) ?? NOWHERE;
           const before = byRank[at - 1];
           const isBeside = before !== undefined && layout.nodes.get(before.id)?.rank === place.rank;
           return (
@@ -89,6 +96,31 @@ export default function WorkflowGraph({ steps, selected, isPreview = false }: Wo
       </div>
     </section>
   );
+}
+
+const NOWHERE = { x: 0, y: 0, rank: 0 };
+
+/** One handler for all steps: as links of the router, each of them would be rendered with every change of the address. */
+function useOpenStep() {
+  const navigate = useNavigate();
+  return (event: MouseEvent) => {
+    const link = (event.target as Element).closest<HTMLAnchorElement>("a.node");
+    const opensElsewhere =
+      event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
+    if (link === null || opensElsewhere) return;
+    event.preventDefault();
+    void navigate({
+      to: ".",
+      search: (old: object) => ({ ...old, step: link.title }),
+      resetScroll: false,
+    });
+  };
+}
+
+function addressOf(id: string): string {
+  const search = new URLSearchParams(window.location.search);
+  search.set("step", id);
+  return `?${search}`;
 }
 
 const LOOK_CLASSES: Record<StepLook, string> = {
@@ -137,7 +169,7 @@ interface NodeProps {
   isBeside: boolean;
 }
 
-function Node({ step, place, isSelected, isPreview, isBeside }: NodeProps) {
+const Node = memo(function Node({ step, place, isSelected, isPreview, isBeside }: NodeProps) {
   const { id, type, look, items, run } = step;
   const seconds = stepSeconds(run);
   const right = rightLabel(step);
@@ -173,19 +205,17 @@ function Node({ step, place, isSelected, isPreview, isBeside }: NodeProps) {
       </div>
     );
   return (
-    <Link
-      to="."
-      search={(old: object) => ({ ...old, step: id })}
-      resetScroll={false}
+    <a
+      href={addressOf(id)}
       className={className}
       style={style}
       {...(isSelected ? { "aria-current": "true" } : { "aria-current": undefined })}
       title={id}
     >
       {content}
-    </Link>
+    </a>
   );
-}
+});
 
 const PROGRESS: Record<string, string> = { completed: "x", running: "r", failed: "f" };
 

@@ -2,7 +2,7 @@ import "./workflow-run.css";
 import type { ExecutionDetail, ProductDetail } from "@stoa/sdk";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
-import { lazy, type ReactNode } from "react";
+import { lazy, type ReactNode, useMemo } from "react";
 import { stoa } from "../../api.ts";
 import { PlayIcon, StopIcon } from "../../components/icons.tsx";
 import { ErrorStrip } from "../../components/page-error.tsx";
@@ -78,7 +78,7 @@ function KnownRun({ execution, product, more }: KnownRunProps) {
     refetchInterval: isRunning ? POLL_MS : false,
   });
   const defined = useDefinition(product, execution.productVersion);
-  const steps = showSteps(defined, runs ?? []);
+  const steps = useMemo(() => showSteps(defined, runs ?? []), [defined, runs]);
   const { isStopping, stop } = useStop(isRunning ? execution.id : undefined);
   const { start, isPending } = useChanges(execution.id);
   const costs = useWorkflowCosts(product, execution, steps);
@@ -183,7 +183,8 @@ function useDefinition(product: ProductDetail | undefined, version: string) {
     ...versionQuery(product?.id ?? "", version),
     enabled: product !== undefined && product.access.reason !== "none" && own === null,
   });
-  return parseDefinition(own ?? data?.content)?.steps ?? null;
+  const content = own ?? data?.content;
+  return useMemo(() => parseDefinition(content)?.steps ?? null, [content]);
 }
 
 /** The step that a person should see: it waits for them, has failed, or runs. A run that has completed shows its result. */
