@@ -91,6 +91,10 @@ test("an operator's round: health, ledger, jobs, emails, backup, download", asyn
   const { context } = await openAdmin();
   const { page } = await openAt(context, market, "/admin/health");
   await page.getByRole("button", { name: "Check again" }).click();
+  await page
+    .getByRole("row", { name: /Database/ })
+    .getByRole("img", { name: /^24 hours: 0 with failures/ })
+    .waitFor();
   // A verification belongs to its time, and the looks began theirs at the same.
   market.clock.forward(1_000);
   await page.getByRole("button", { name: "Verify the ledger" }).dblclick();

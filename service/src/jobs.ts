@@ -3,6 +3,7 @@ import { deleteOldNotifications } from "./accounts/notifications/notifications.t
 import { deleteExpiredOAuthData } from "./accounts/oauth/cleanup.ts";
 import { deleteOldRequests } from "./accounts/request-logs/request-log.ts";
 import { deleteExpiredSignInData } from "./accounts/sign-in/cleanup.ts";
+import { recordHealth } from "./backoffice/operation/health.ts";
 import { sweepBlobs } from "./catalog/files/blob-sweep.ts";
 import {
   type CheckForCopiesData,
@@ -138,6 +139,7 @@ export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
   { name: "delete-old-request-logs", cron: "7 * * * *", run: () => deleteOldRequests(ctx) },
   { name: "delete-old-notifications", cron: "3 * * * *", run: () => deleteOldNotifications(ctx) },
   { name: "delete-old-events", cron: "43 3 * * *", run: () => deleteOldEvents(ctx) },
+  { name: "record-health", cron: "*/10 * * * *", run: () => recordHealth(ctx) },
 ];
 
 /** Looks each minute whether a slot of the schedule has come due. */

@@ -41,6 +41,14 @@ export const Health = z
           "problems",
         ]),
         checks: z.array(z.string()).describe("The names of its checks"),
+        hours: z
+          .array(
+            z.object({
+              startsAt: Timestamp,
+              state: state.nullable().describe("The worst that was found; null: nothing was checked"),
+            }),
+          )
+          .describe("The last 24 hours, the present one last. The service checks itself every ten minutes."),
       }),
     ),
     checks: z

@@ -4,11 +4,13 @@ import { listOpenMoney } from "../../commerce/charges/open-money.ts";
 import { findLastVerification } from "../../commerce/ledger/nightly-verification.ts";
 import type { Context } from "../../core/context.ts";
 import { maskSecrets } from "../../core/mask.ts";
+import { firstOf } from "../../core/required.ts";
 import { VERSION } from "../../core/version.ts";
 import { type CheckResult, runChecks } from "../operator/doctor.ts";
+import { listHealthHours, recordHealthHour } from "./health-queries.ts";
 import { countStoredFiles, countUnsentEmails, measureAnswer, readSecondsBehind } from "./queries.ts";
 
-type HealthState = Health["state"];
+export type HealthState = Health["state"];
 type ServiceHealth = Health["services"][number];
 
 interface ServiceDefinition {
@@ -76,6 +78,18 @@ export function readHealth(ctx: Context): Promise<Health> {
   return health;
 }
 
+const [HOUR_MS, SHOWN_HOURS] = [3_600_000, 24];
+
+/** A scheduled job: adds the present state to that of the hour. */
+export async function recordHealth(ctx: Context): Promise<void> {
+  const { services } = await readHealth(ctx);
+  const hour = hourOf(ctx.now());
+  const rows = services.map(({ service, state }) => ({ service, state, hour }));
+  await recordHealthHour(ctx.db, rows, new Date(hour.getTime() - 2 * SHOWN_HOURS * HOUR_MS));
+}
+
+const hourOf = (time: Date) => new Date(Math.floor(time.getTime() / HOUR_MS) * HOUR_MS);
+
 async function checkHealth(ctx: Context): Promise<Health> {
   const results = await runChecks({ ...ctx.connection, config: ctx.config }, ctx.now());
   const checks = results.map((result) => ({
@@ -83,21 +97,42 @@ async function checkHealth(ctx: Context): Promise<Health> {
     state: stateOf(result),
     note: maskSecrets(result.note),
   }));
+  const last = hourOf(ctx.now()).getTime();
+  const hours = Array.from(
+    { length: SHOWN_HOURS },
+    (_, at) => new Date(last - (SHOWN_HOURS - 1 - at) * HOUR_MS),
+  );
+  const recorded = await readRecordedHours(ctx, firstOf(hours));
+  const withHours = ({ service, state, ...rest }: Omit<ServiceHealth, "hours">): ServiceHealth => ({
+    ...{ service, state, ...rest },
+    hours: hours.map((hour) => {
+      const known = recorded.get(`${service} ${hour.getTime()}`);
+      const states = [...(known ? [known] : []), ...(hour.getTime() === last ? [state] : [])];
+      return { startsAt: hour.toISOString(), state: states.length > 0 ? worstOf(states) : null };
+    }),
+  });
+  const found = await Promise.all(services.map((service) => checkService(ctx, service, checks)));
   return {
     state: worstOf(checks.map(({ state }) => state)),
     version: VERSION,
     environment: ctx.config.environment,
     checkedAt: ctx.now().toISOString(),
-    services: await Promise.all(services.map((service) => checkService(ctx, service, checks))),
+    services: found.map(withHours),
     checks,
   };
+}
+
+/** A database that does not answer is in the checks, and has no hours. */
+async function readRecordedHours(ctx: Context, since: Date): Promise<Map<string, HealthState>> {
+  const rows = await listHealthHours(ctx.db, since).catch(() => []);
+  return new Map(rows.map(({ service, hour, state }) => [`${service} ${hour.getTime()}`, state]));
 }
 
 async function checkService(
   ctx: Context,
   { service, unit, checks: names, measure }: ServiceDefinition,
   checks: Health["checks"],
-): Promise<ServiceHealth> {
+): Promise<Omit<ServiceHealth, "hours">> {
   const states = checks.filter(({ check }) => names.includes(check)).map(({ state }) => state);
   // A database that does not answer is in its checks.
   const value = await measure(ctx).catch(() => null);

@@ -10,10 +10,12 @@ import { VERSION } from "../../core/version.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
 import { renderEmail } from "../../platform/email/render-email.ts";
 import { startJobWorker } from "../../platform/jobs/job-worker.ts";
+import { recordHealth } from "./health.ts";
 import { nextRunOf } from "./next-run.ts";
 import { parseChangelog, readChangelog, selectReleases } from "./release-notes.ts";
 import { recordVersionStart } from "./version.ts";
 
+const HOUR_MS = 3_600_000;
 const SECRET_LINK = "https://stoa.example/auth/verify#token=SECRETTOKEN";
 
 let market: Market;
@@ -77,6 +79,30 @@ suite("GET /admin/health", () => {
     assert.ok(database.value >= 0);
     const known = checks.map(({ check }: { check: string }) => check);
     for (const { checks: names } of services) for (const name of names) assert.ok(known.includes(name), name);
+  });
+
+  test("hours: the worst of the recorded checks, for 24 hours", async () => {
+    const hoursOf = async (name: string): Promise<(string | null)[]> => {
+      const { services } = (await admin.get("/v1/admin/health")).body.data;
+      const found = services.find(({ service }: { service: string }) => service === name);
+      return found.hours.map(({ state }: { state: string | null }) => state);
+    };
+    const none = Array.from({ length: 23 }, () => null);
+    const { ctx } = market.service;
+    await recordHealth(ctx);
+    assert.deepEqual(await hoursOf("database"), [...none, "ok"]);
+    const { dataDir } = ctx.config;
+    ctx.config.dataDir = "/dev/null/nowhere";
+    await recordHealth(ctx);
+    ctx.config.dataDir = dataDir;
+    await recordHealth(ctx);
+    market.clock.forward(HOUR_MS);
+    assert.deepEqual((await hoursOf("disk")).slice(-3), [null, "failed", "ok"]);
+    market.clock.forward(48 * HOUR_MS);
+    await recordHealth(ctx);
+    assert.deepEqual(await hoursOf("disk"), [...none, "ok"]);
+    assert.equal((await market.query("select from health_hours where service = 'disk'")).rows.length, 1);
+    market.clock.forward(-49 * HOUR_MS);
   });
 
   test("GET /admin/database: sizes, connections and the oldest transaction, without its statement", async () => {

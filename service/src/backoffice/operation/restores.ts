@@ -26,6 +26,7 @@ export const TABLES_BEFORE_ACCOUNTS: readonly string[] = [
   "public.audit_log",
   "public.categories",
   "public.emails",
+  "public.health_hours",
   "public.installation",
   "public.job_runs",
   "public.ledger_verifications",

@@ -8,7 +8,7 @@ import { ShowAsCode } from "../../components/show-as-code.tsx";
 import { StatusTag } from "../../components/status-tag.tsx";
 import { Time } from "../../components/time.tsx";
 import { curlOf } from "../../lib/curl.ts";
-import { formatBytes, formatCount } from "../../lib/format.ts";
+import { formatBytes, formatCount, formatTime } from "../../lib/format.ts";
 import { useTitle } from "../../lib/use-title.ts";
 import { healthQuery } from "../../queries/operation.ts";
 import { DatabaseSection } from "./database-section.tsx";
@@ -91,6 +91,7 @@ const ServiceTable = ({ health: { services, checks } }: { health: HealthReport }
         <th>Service</th>
         <th>State</th>
         <th className="r">Now</th>
+        <th>24 hours</th>
         <th>Details</th>
       </tr>
     </thead>
@@ -104,12 +105,36 @@ const ServiceTable = ({ health: { services, checks } }: { health: HealthReport }
           <td className="r wide">
             <Figure service={service} />
           </td>
+          <td className="wide">
+            <Hours service={service} />
+          </td>
           <td className="soft sm wide">{detailOf(service, checks)}</td>
         </tr>
       ))}
     </tbody>
   </table>
 );
+
+/** The worst state of each hour. */
+function Hours({ service: { hours } }: { service: Service }) {
+  const count = (wanted: State | null) => hours.filter(({ state }) => state === wanted).length;
+  const parts = [
+    `${formatCount(count("failed"))} with failures`,
+    `${formatCount(count("warning"))} that need attention`,
+    ...(count(null) > 0 ? [`${formatCount(count(null))} without a check`] : []),
+  ];
+  return (
+    <span className="operation-hours" role="img" aria-label={`24 hours: ${parts.join(", ")}`}>
+      {hours.map(({ startsAt, state }) => (
+        <i
+          key={startsAt}
+          className={state ?? "none"}
+          title={`${formatTime(startsAt)}: ${state === null ? "not checked" : (WORDS[state] ?? state)}`}
+        />
+      ))}
+    </span>
+  );
+}
 
 function Figure({ service: { value, unit } }: { service: Service }) {
   if (value === null) return <span className="soft">not measured</span>;
