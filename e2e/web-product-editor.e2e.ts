@@ -3,6 +3,7 @@ import { after, before, test } from "node:test";
 import { createDraft, createProduct, haiku } from "@stoa/service/test/factories.ts";
 import { isFullSize } from "@stoa/service/test/full-size.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
+import { becomes } from "@stoa/service/test/until.ts";
 import { picture } from "@stoa/service/test/uploads.ts";
 import fc from "fast-check";
 import type { Browser, Locator, Page } from "playwright-core";
@@ -197,6 +198,14 @@ test("a product on sale: changes wait in the browser, run as a draft, and become
   );
   const other = await openAt(context, market, `/studio/products/${id}`);
   await prompt(other.page).filter({ hasText: "Write a poem" }).waitFor();
+  const draftOf = async () => (await session.get(`/v1/products/${id}/draft`)).body.data.changes;
+  await becomes(draftOf, (changes) => changes !== null);
+  const { context: device } = await openMember(market, browser, { session });
+  const elsewhere = await openAt(device, market, `/studio/products/${id}`);
+  await prompt(elsewhere.page).filter({ hasText: "Write a poem" }).waitFor();
+  await elsewhere.page.getByRole("button", { name: "Publish a version" }).waitFor();
+  mustBeCalm(elsewhere);
+  await device.close();
   // Another client changes the same product meanwhile.
   await session.patch(`/v1/products/${id}`, { tags: ["elsewhere"] });
   await click(page, "Publish a version");
@@ -207,6 +216,7 @@ test("a product on sale: changes wait in the browser, run as a draft, and become
   await page.getByLabel("What is new").fill("Poems");
   await click(page, "Publish 1.1.0");
   await page.getByRole("button", { name: "Published" }).waitFor();
+  await becomes(draftOf, (changes) => changes === null);
   const { version, changelog, content, tags } = await readProduct(session, id);
   assert.deepEqual([version, changelog, tags], ["1.1.0", "Poems", ["elsewhere"]]);
   assert.match(content, /^Write a poem/);

@@ -16,6 +16,7 @@ import * as files from "./catalog/files.ts";
 import * as transfer from "./catalog/import-export.ts";
 import * as moderation from "./catalog/moderation.ts";
 import * as productChecks from "./catalog/product-checks.ts";
+import * as productDrafts from "./catalog/product-drafts.ts";
 import * as products from "./catalog/products.ts";
 import * as reviews from "./catalog/reviews.ts";
 import * as scoreCard from "./catalog/score-card.ts";
@@ -66,6 +67,10 @@ export const api = {
     history: products.history,
     similar: products.similar,
     scan: draftScans.scan,
+    draft: {
+      get: productDrafts.get,
+      set: productDrafts.set,
+    },
     report: moderation.report,
     export: transfer.exportProducts,
     import: transfer.importProducts,
@@ -564,6 +569,7 @@ export {
 } from "./catalog/lifecycle.ts";
 export type { ModeratedProduct, ReportProduct, SuspendProduct } from "./catalog/moderation.ts";
 export type { ProductChecks } from "./catalog/product-checks.ts";
+export type { ProductDraft, SetProductDraft } from "./catalog/product-drafts.ts";
 export type {
   ProductScan,
   ScanBadge,

@@ -2,7 +2,29 @@
 import { type Call, pathPart, type RawContent, type RequestOptions, Resource } from "./client.ts";
 import type { List } from "./list.ts";
 import type { StreamEvent } from "./event-stream.ts";
-import type { Account, AccountView, AddPaymentMethod, AdminDispute, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Backup, BackupDownloadLink, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, CardSetup, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, Configuration, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateRestore, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DatabaseReport, DisableTwoFactor, DiscountCode, DraftScan, EmailSent, Estimate, EstimateExecution, EvaluateProduct, Evaluation, EvaluationDetail, EvaluationEstimate, EvaluationProof, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, Health, HideReview, ImportResult, Job, LedgerVerification, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductChecks, ProductDetail, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, Queue, QueuedEmail, QuotaUsage, QuotePurchase, ReEvaluation, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, Restore, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, ScanDraft, ScoreCard, Seller, SendMagicLink, Session, SetPayoutAccount, SetReEvaluation, SetTryOut, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, StartAccountView, StartCardSetup, StartRestore, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestCaseInput, TestSet, TestSetImportResult, TestWorkflow, Try, TryOut, TryResult, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, VersionReport, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+import type { Account, AccountView, AddPaymentMethod, AdminDispute, AdminOAuthClient, AdminOrder, AdminOrderDetail, AdminPayout, AdminRefund, AdminUser, AdminUserDetail, AdminWebhookEndpoint, AiModel, AnalyticsEntry, AnalyticsFunnel, ApiKey, AuditEntry, Avatar, Backup, BackupDownloadLink, Balance, BanUser, BecomeFirstAdmin, CallbackSecret, CardSetup, Category, ChangePassword, ChatCompletion, CheckWorkflow, CloseAccount, Configuration, ConfirmTwoFactor, CreateApiKey, CreateChatCompletion, CreateDiscountCode, CreateOAuthClient, CreatePayout, CreateProduct, CreateProviderKey, CreatePurchase, CreateRefund, CreateRestore, CreateReview, CreateWebhookEndpoint, CustomerAnalytics, DatabaseReport, DisableTwoFactor, DiscountCode, DraftScan, EmailSent, Estimate, EstimateExecution, EvaluateProduct, Evaluation, EvaluationDetail, EvaluationEstimate, EvaluationProof, Event, Execute, ExecuteWorkflow, Execution, ExecutionDetail, ExecutionResult, ExecutionShare, Facets, Grant, Health, HideReview, ImportResult, Job, LedgerVerification, LogIn, LoggedRequest, MarkNotificationsRead, Maturity, ModeratedProduct, ModeratedReview, NewApiKey, NewCallbackSecret, NewOAuthClient, NewPurchase, NewWebhookEndpoint, Notification, NotificationPreferences, OAuthClient, Onboarding, Open, OpenAiModel, PaymentMethod, Payout, PayoutAccount, PayoutDetail, PayoutItem, PlanPayment, ProductAnalytics, ProductCard, ProductChecks, ProductDetail, ProductDraft, ProductImage, ProductRunCounts, ProductRuns, ProductWarning, Provider, ProviderKey, Purchase, PurchaseDetail, PurchaseQuote, Queue, QueuedEmail, QuotaUsage, QuotePurchase, ReEvaluation, ReceivedReview, RecoverWebhook, Referral, Refund, RefundOrder, RefundedBuyers, RegenerateBackupCodes, Register, RegistrationSent, RejectProduct, RejectRefund, ReplyToReview, ReportProduct, ReportReview, Restore, RevenueAnalytics, Review, RotateApiKey, RotateWebhookSecret, RotatedApiKey, RotatedWebhookSecret, Sale, SaleDetail, SaleQuote, SaleRuns, ScanDraft, ScoreCard, Seller, SendMagicLink, Session, SetPayoutAccount, SetProductDraft, SetReEvaluation, SetTryOut, SharedRun, SignInProviders, SignedIn, SignedRunReceipt, StartAccountView, StartCardSetup, StartRestore, Stats, StatusChange, Subscription, SuspendProduct, Tag, TestCaseInput, TestSet, TestSetImportResult, TestWorkflow, Try, TryOut, TryResult, TwoFactorSetUp, TwoFactorState, UpdateAccount, UpdateApiKey, UpdateDiscountCode, UpdateImage, UpdateNotificationPreferences, UpdateProduct, UpdateProviderKey, UpdateReview, UpdateSubscription, UpdateUser, UpdateWebhookEndpoint, UpdatedProduct, VerifyToken, VerifyTwoFactor, Version, VersionDetail, VersionReport, WebhookDelivery, WebhookDeliveryDetail, WebhookEndpoint, WebhookRecovery, WebhookStats, WishlistEntry, WorkflowCheck, WorkflowExecution, WorkflowStep } from "./types.gen.ts";
+
+export class ProductsDraftResource extends Resource {
+  /**
+   * Read the changes of a product that its author has not published
+   *
+   * Needs the permission `products:write`.
+   */
+  get(productId: string, options?: RequestOptions): Call<ProductDraft> {
+    return this.client.call("GET", `/products/${pathPart(productId)}/draft`, {}, options);
+  }
+
+  /**
+   * Save changes of a product without publishing them
+   *
+   * For editors: the service stores the object as it is, and neither checks nor publishes it. Publish by PATCH /products/{productId}. Send If-Match with the ETag of the draft that you read: if it has changed since, nothing is saved (412). The draft is deleted with the product or the account.
+   *
+   * Needs the permission `products:write`.
+   */
+  set(productId: string, body: SetProductDraft, options?: RequestOptions): Call<ProductDraft> {
+    return this.client.call("PUT", `/products/${pathPart(productId)}/draft`, { body }, options);
+  }
+}
 
 export interface ProductsVersionsListQuery {
   /** Page number, from 1 */
@@ -209,6 +231,7 @@ export interface ProductsRunCountsQuery {
 }
 
 export class ProductsResource extends Resource {
+  readonly draft: ProductsDraftResource = new ProductsDraftResource(this.client);
   readonly versions: ProductsVersionsResource = new ProductsVersionsResource(this.client);
   readonly scoreCard: ProductsScoreCardResource = new ProductsScoreCardResource(this.client);
   readonly testSet: ProductsTestSetResource = new ProductsTestSetResource(this.client);

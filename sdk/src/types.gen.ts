@@ -789,6 +789,18 @@ export interface ScanDraft {
   contentFormat?: Open<"text" | "messages">;
 }
 
+/** Changes of a product that its author has not published. */
+export interface ProductDraft {
+  /** As they were sent; null: there is no draft */
+  changes: Record<string, unknown> | null;
+  savedAt: string | null;
+}
+
+export interface SetProductDraft {
+  /** A JSON object; null deletes the draft */
+  changes: Record<string, unknown> | null;
+}
+
 export interface ReportProduct {
   reasonCode: Open<"malicious" | "illegal" | "infringing" | "misleading" | "spam" | "other">;
   /** What moderators should know; required with `other` */
@@ -3855,6 +3867,13 @@ export interface Health {
     unit: Open<"milliseconds" | "waiting jobs" | "waiting emails" | "stored files" | "free bytes" | "seconds behind" | "open payments" | "problems">;
     /** The names of its checks */
     checks: string[];
+    /** The last 24 hours, the present one last. The service checks itself every ten minutes. */
+    hours: ({
+      /** ISO 8601, UTC, milliseconds */
+      startsAt: string;
+      /** The worst that was found; null: nothing was checked */
+      state: Open<"ok" | "warning" | "failed"> | null;
+    })[];
   })[];
   /** What `stoa-server doctor` prints */
   checks: ({

@@ -554,7 +554,8 @@ suite("after an account was closed", () => {
       handle: "handlemark",
       links: [{ label: "LINKMARK", url: "https://example.com/" }],
     });
-    await createDraft(person.key);
+    const draftId = await createDraft(person.key);
+    await person.key.put(`/v1/products/${draftId}/draft`, { changes: { title: "DRAFTMARK" } });
     const imported = JSON.stringify({ ...haiku, id: "IMPORTMARK" });
     const headers = { "content-type": "application/jsonl" };
     assert.equal(

@@ -17,6 +17,7 @@ import { removeAuthenticator } from "../../accounts/two-factor/second-factor.ts"
 import { deleteImportNames } from "../../catalog/import-export/product-names.ts";
 import { updateAuthorOnProducts } from "../../catalog/products/author-listings.ts";
 import { unpublishAll } from "../../catalog/products/moves.ts";
+import { deleteProductDrafts } from "../../catalog/products/product-drafts.ts";
 import { deleteWishlist } from "../../catalog/wishlist/wishlist.ts";
 import { deletePaymentMethods } from "../../commerce/charges/payment-methods.ts";
 import { arePayoutsDisabled } from "../../commerce/charges/payout-account.ts";
@@ -66,6 +67,7 @@ const onAccountClosed: ((
   (ctx, tx, user) => endSubscription(ctx, tx, user.id, "free"),
   (ctx, tx, user, source) => unpublishAll(ctx, tx, user.id, source),
   (_ctx, tx, user) => deleteImportNames(tx, user.id),
+  (_ctx, tx, user) => deleteProductDrafts(tx, user.id),
   (ctx, tx, user) => deletePaymentMethods(ctx, tx, user.id),
   (ctx, tx, user) => deleteWebhooksOnAccountClosed(ctx, tx, user.id),
   // The last, because the others notify the user.

@@ -49,6 +49,34 @@ async function assertRefused(id: string, status: 400 | 422, field: string, field
   assert.deepEqual(await read(id), before, "a refused change changes nothing");
 }
 
+test("PUT /products/:id/draft: stored as it is, never over what the client has not seen, and not published", async () => {
+  const id = await createProduct(author, { title: "On sale" });
+  const path = `/v1/products/${id}/draft`;
+  const none = await author.get(path);
+  assert.deepEqual(none.body.data, { changes: null, savedAt: null });
+  const seen = { "if-match": none.headers.get("etag") ?? "" };
+  const changes = { title: "Later", hostile: { text: "</script> 👩‍👩‍👧", deep: [{ a: null }] } };
+  const saves = await Promise.all(
+    [changes, { title: "Other" }].map((one) => author.put(path, { changes: one }, seen)),
+  );
+  assert.deepEqual(saves.map(({ status }) => status).sort(), [200, 412]);
+  market.clock.forward(1_000);
+  const saved = await author.put(path, { changes });
+  assert.deepEqual(saved.body.data.changes, changes);
+  const again = await author.get(path);
+  assert.deepEqual(again.body.data, saved.body.data);
+  assert.equal(again.headers.get("etag"), saved.headers.get("etag"));
+  assert.equal((await read(id)).title, "On sale");
+  const buyer = await market.createUser();
+  assertError(await buyer.get(path), 403, "UNAUTHORIZED");
+  assertError(await buyer.put(path, { changes: {} }), 403, "UNAUTHORIZED");
+  assertError(await author.put(path, { changes: [] }), 400, "INVALID_REQUEST", "changes");
+  assert.equal((await author.put(path, { changes: null })).body.data.changes, null);
+  assert.equal((await author.delete(`/v1/products/${id}`)).status, 200);
+  for (const reply of [await author.get(path), await author.put(path, { changes })])
+    assertError(reply, 404, "PRODUCT_NOT_FOUND");
+});
+
 test("PATCH /products/:id: changes only the sent fields, returns the author's detail", async () => {
   const id = await createDraft(author);
   const before = await read(id);

@@ -7,6 +7,7 @@ import { scanDraft } from "./draft-scan.ts";
 import { listHistory } from "./history.ts";
 import { listForModerators, suspendProduct } from "./moderation.ts";
 import { deleteProduct, moveProduct, resumeMove } from "./moves.ts";
+import { readProductDraft, setProductDraft } from "./product-drafts.ts";
 import { changeProduct, createProduct, toDraftResponse } from "./products.ts";
 import { dismissReports, reportProduct, toDismissedResponse, toReportResponse } from "./reports.ts";
 import { listProductVersions, readVersion } from "./versions.ts";
@@ -43,6 +44,12 @@ export const productRoutes = [
   ),
   route(api.products.update, (ctx, caller, { params, body }, facts) =>
     changeProduct(ctx, caller, params.productId, body, facts),
+  ),
+  route(api.products.draft.get, (ctx, caller, { params }) => readProductDraft(ctx, caller, params.productId)),
+  withoutCacheChange(
+    route(api.products.draft.set, (ctx, caller, { params, body }, { ifMatch }) =>
+      setProductDraft(ctx, caller, params.productId, { ...body, ifMatch }),
+    ),
   ),
   withoutCacheChange(
     repeatableRoute(

@@ -328,6 +328,12 @@ export interface FacetCounts {
   type: string;
 }
 
+export interface HealthHours {
+  hour: Timestamp;
+  service: string;
+  state: string;
+}
+
 export interface IdempotencyKeys {
   caller: string;
   createdAt: Timestamp;
@@ -624,6 +630,12 @@ export interface ProductDailyViews {
   day: Timestamp;
   productId: string;
   views: ColumnType<number, bigint | number, bigint | number>;
+}
+
+export interface ProductDrafts {
+  changes: string | null;
+  productId: string;
+  savedAt: Timestamp;
 }
 
 export interface ProductFingerprints {
@@ -1302,6 +1314,7 @@ export interface DB {
   executionShares: ExecutionShares;
   executionSteps: ExecutionSteps;
   facetCounts: FacetCounts;
+  healthHours: HealthHours;
   idempotencyKeys: IdempotencyKeys;
   identities: Identities;
   importedNames: ImportedNames;
@@ -1326,6 +1339,7 @@ export interface DB {
   paymentMethods: PaymentMethods;
   payouts: Payouts;
   productDailyViews: ProductDailyViews;
+  productDrafts: ProductDrafts;
   productFingerprints: ProductFingerprints;
   productReports: ProductReports;
   products: Products;

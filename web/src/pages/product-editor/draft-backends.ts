@@ -75,10 +75,13 @@ export function readLocalChanges(id: string): LocalChanges | null {
   }
 }
 
+export const writeLocalChanges = (id: string, changes: LocalChanges): void =>
+  localStorage.setItem(nameOf(id), JSON.stringify(changes));
+
 /** The changes are now those to another state of the product. */
 export function moveOrigin(id: string, origin: Snapshot): void {
   const stored = readLocalChanges(id);
-  if (stored) localStorage.setItem(nameOf(id), JSON.stringify({ ...stored, origin } satisfies LocalChanges));
+  if (stored) writeLocalChanges(id, { ...stored, origin });
 }
 
 export const removeLocalChanges = (id: string): void => localStorage.removeItem(nameOf(id));
@@ -94,7 +97,7 @@ const NO_CHANGES = "none";
 
 /**
  * A product that was on sale: a change of its content would be sold at once. The changes wait in this browser until they are published,
- * in one place for all its tabs.
+ * in one place for all its tabs. The mirror carries them to other devices.
  */
 export function localBackend(id: string, origin: () => Snapshot): DraftBackend {
   const read = (): Snapshot => {
@@ -109,7 +112,7 @@ export function localBackend(id: string, origin: () => Snapshot): DraftBackend {
         if (read().tag !== tag) throw new StaleDraft();
         const next = { draft, tag: crypto.randomUUID() };
         const began = readLocalChanges(id)?.origin ?? origin();
-        localStorage.setItem(nameOf(id), JSON.stringify({ ...next, origin: began } satisfies LocalChanges));
+        writeLocalChanges(id, { ...next, origin: began });
         return next;
       };
       // Two tabs must not write between the check and the write of each other. Only secure origins have locks.

@@ -62,7 +62,7 @@ function SaveStatus({ save, isLocal }: { save: SaveState; isLocal: boolean }) {
 function describeSave(save: SaveState, isLocal: boolean): string {
   switch (save.kind) {
     case "saved": {
-      const word = isLocal ? "Kept in this browser" : "Saved";
+      const word = isLocal ? "Saved as draft" : "Saved";
       return save.at === null ? (isLocal ? "" : "Saved") : `${word} ${clock(save.at)}`;
     }
     case "waiting":

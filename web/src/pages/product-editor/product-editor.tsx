@@ -16,6 +16,7 @@ import {
   serverBackend,
 } from "./draft-backends.ts";
 import { type DraftField, FIELDS, toDraft } from "./draft-fields.ts";
+import { DraftMirror } from "./draft-mirror.ts";
 import { DraftStore } from "./draft-store.ts";
 import { EditorBar } from "./editor-bar.tsx";
 import { EditorProvider, type Editor as EditorValue, useEditorSearch } from "./editor-context.tsx";
@@ -87,6 +88,19 @@ function useDraftStore(loaded: LoadedProduct): DraftStore {
       onTaken,
     });
   });
+  const { id, publishedAt } = loaded.product;
+  useEffect(() => {
+    if (publishedAt === null) return;
+    const reload = () => client.fetchQuery({ ...editorProductQuery(id), staleTime: 0 });
+    const mirror = new DraftMirror(id, store, async () => void (await reload()));
+    const onFocus = () => document.visibilityState === "visible" && void mirror.sync();
+    void mirror.sync();
+    document.addEventListener("visibilitychange", onFocus);
+    return () => {
+      document.removeEventListener("visibilitychange", onFocus);
+      mirror.close();
+    };
+  }, [store, client, id, publishedAt]);
   useEffect(() => {
     const refresh = () => void store.refresh().catch(() => undefined);
     const onFocus = () => document.visibilityState === "visible" && refresh();
