@@ -11,6 +11,7 @@ import {
   checkForCopiesJob,
   requestMissingCopyChecks,
 } from "./catalog/products/copy-reports.ts";
+import { scanOutdatedVersions } from "./catalog/products/rescans.ts";
 import {
   type NotifyBuyersData,
   notifyBuyers,
@@ -112,6 +113,7 @@ export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
   { name: "reconcile-payments", cron: "37 2 * * *", run: () => reconcileNightly(ctx) },
   { name: "update-word-frequencies", cron: "47 4 * * *", run: () => updateWordFrequencies(ctx) },
   { name: "request-copy-checks", cron: "7 4 * * *", run: () => requestMissingCopyChecks(ctx) },
+  { name: "scan-outdated-versions", cron: "27 * * * *", run: () => scanOutdatedVersions(ctx) },
   { name: "advance-evaluations", cron: "* * * * *", run: () => advanceEvaluations(ctx) },
   { name: "start-re-evaluations", cron: "21 * * * *", run: () => startReEvaluations(ctx) },
   { name: "fail-abandoned-runs", cron: "* * * * *", run: () => failAbandonedRuns(ctx) },

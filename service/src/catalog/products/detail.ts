@@ -15,7 +15,7 @@ import { recordView, type Visit } from "../search/views.ts";
 import { fileLinkExpiry, toProductFiles, toProductImage } from "./attachments.ts";
 import type { ConfirmedProduct } from "./confirmation-queries.ts";
 import { dependencyEtag, readDependencies } from "./dependencies.ts";
-import { toProductScan } from "./product-scans.ts";
+import { scanEtag, toProductScan } from "./product-scans.ts";
 import { type PublicDetail, renderStats } from "./public-details.ts";
 import { findProductForReader, type ModerationDecision, type ProductForReader } from "./queries.ts";
 import { toSample } from "./samples.ts";
@@ -146,6 +146,7 @@ export async function detailResponse(
     dependencyEtag(detail) +
     scoreCardEtag(detail) +
     tryOutEtag(detail) +
+    scanEtag(detail.scan) +
     (hasContent ? "" : NO_CONTENT);
   return new DataResponse(detail, { etag: productEtag(product, caller).replace(/"$/, `${suffix}"`) });
 }

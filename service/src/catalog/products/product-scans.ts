@@ -110,14 +110,15 @@ export async function storeScan(
 }
 
 /**
- * Reports a product that goes on sale without a review to the moderators, in the name of the marketplace, if it has high findings that
- * `before` did not have.
+ * Reports a product that is on sale without a review of this scan to the moderators, in the name of the marketplace, if it has high findings
+ * that `before` did not have. A secret is a mistake of the seller, and no attack.
  */
 export async function reportFindings(
   ctx: Context,
   tx: Tx,
   productId: string,
   { result: { findings }, before }: ScanChange,
+  version?: string,
 ): Promise<void> {
   const isNew = createFindingFilter(before);
   const found = findings.filter((finding) => finding.severity === "high" && isNew(finding));
@@ -129,8 +130,8 @@ export async function reportFindings(
   await insertReport(tx, {
     productId,
     reporterId: null,
-    reasonCode: "malicious",
-    comment: `The scan found ${named.join("; ")}${more > 0 ? `; and ${more} more` : ""}.`,
+    reasonCode: found.every(({ kind }) => kind === "secret") ? "other" : "malicious",
+    comment: `The scan${version ? ` of version ${version}` : ""} found ${named.join("; ")}${more > 0 ? `; and ${more} more` : ""}.`,
     createdAt: ctx.now(),
   });
 }
@@ -156,6 +157,9 @@ export async function readScanReport(db: Queries, productId: string): Promise<Pr
     })),
   };
 }
+
+/** The scan changes without the product when rules do. */
+export const scanEtag = (scan: ProductScan | null): string => (scan ? `~s${scan.scannerVersion}` : "");
 
 export const toProductScan = (
   scan: Pick<ScanRow, "scannedAt" | "scannerVersion" | "badges"> | null,

@@ -1,5 +1,6 @@
 import type { ScanBadge, ScanFinding } from "@stoa/contract";
 import { sql } from "kysely";
+import { NIL } from "uuid";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 
 export interface ScanRow {
@@ -33,4 +34,44 @@ export async function findLastScans(
      order by s.numbers desc limit 2`.execute(db);
   const [first, second] = rows;
   return first?.isNewest ? { scan: first, before: second } : { scan: undefined, before: first };
+}
+
+export interface OutdatedScan {
+  productId: string;
+  version: string;
+  numbers: number[];
+}
+
+/**
+ * The next versions whose scan is missing or older than these rules: of products on sale or before moderators, those that a reader gets, and
+ * all that were scanned before, because a new version is compared with them.
+ */
+export async function listOutdatedScans(
+  db: Queries,
+  { scannerVersion, after, limit }: { scannerVersion: number; after: OutdatedScan | null; limit: number },
+): Promise<OutdatedScan[]> {
+  const { rows } = await sql<OutdatedScan>`
+    select v.product_id as "productId", v.version, v.numbers
+      from products p join product_versions v on v.product_id = p.id
+      left join product_scans s on s.product_id = v.product_id and s.numbers = v.numbers
+     where p.status in ('published', 'pending_review')
+       and (s.scanner_version::int < ${scannerVersion}
+            or s.product_id is null
+               and (v.version = p.version
+                    or v.numbers = (select max(w.numbers) from product_versions w
+                                     where w.product_id = v.product_id and w.numbers[1] = v.numbers[1]
+                                       and w.numbers <= p.released)))
+       and (v.product_id, v.numbers) > (${after?.productId ?? NIL}::uuid, ${after?.numbers ?? []}::int[])
+     order by v.product_id, v.numbers limit ${limit}`.execute(db);
+  return rows;
+}
+
+export async function findScan(
+  db: Queries,
+  { productId, numbers }: Pick<OutdatedScan, "productId" | "numbers">,
+): Promise<Pick<ScanRow, "findings" | "scannerVersion"> | undefined> {
+  const { rows } = await sql<Pick<ScanRow, "findings" | "scannerVersion">>`
+    select findings, scanner_version as "scannerVersion" from product_scans
+     where product_id = ${productId} and numbers = ${numbers}::int[]`.execute(db);
+  return rows[0];
 }

@@ -1,31 +1,42 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { type Pattern, readHarmlessPrompts, readPatterns } from "./corpus/read-corpus.ts";
+import { readHarmlessPrompts, readPatterns } from "./corpus/read-corpus.ts";
 import { isAlarming } from "./finding.ts";
-import { scanText } from "./scan.ts";
+import { SCANNER_VERSION, scanText } from "./scan.ts";
 
 const scan = (text: string, { isPublic = false } = {}) => scanText({ field: "content", text, isPublic });
-const scanPattern = ({ kind, text }: Pattern) =>
-  scan(text, { isPublic: kind === "off-platform-link" }).filter(isAlarming);
+const scanned = readPatterns().map((pattern) => ({
+  pattern,
+  findings: scan(pattern.text, { isPublic: pattern.kind === "off-platform-link" }),
+}));
+const harmless = readHarmlessPrompts().map((text) => scan(text));
 
 /** A finding of the pattern's kind, or of the encoding that hides it. */
-const isFound = (pattern: Pattern): boolean =>
-  scanPattern(pattern).some(({ kind }) => kind === pattern.kind || kind === "encoded-payload");
+const isFound = ({ pattern, findings }: (typeof scanned)[number]): boolean =>
+  findings.filter(isAlarming).some(({ kind }) => kind === pattern.kind || kind === "encoded-payload");
 
 test("The corpus: at least 95 % of the patterns are found, also of those held back", () => {
-  const patterns = readPatterns();
-  assert.ok(patterns.length >= 300, `only ${patterns.length} patterns`);
-  for (const half of [patterns.filter(({ isHeldBack }) => isHeldBack), patterns]) {
-    const missed = half.filter((pattern) => !isFound(pattern));
+  assert.ok(scanned.length >= 300, `only ${scanned.length} patterns`);
+  for (const half of [scanned.filter(({ pattern }) => pattern.isHeldBack), scanned]) {
+    const missed = half.filter((one) => !isFound(one));
     assert.ok(missed.length <= 0.05 * half.length, JSON.stringify(missed, null, 1));
   }
 });
 
 test("1,463 harmless prompts: at most 1 % have an alarming finding", () => {
-  const prompts = readHarmlessPrompts();
-  assert.equal(prompts.length, 1_463);
-  const flagged = prompts.flatMap((text) => scan(text).filter(isAlarming).slice(0, 1));
-  assert.ok(flagged.length <= 0.01 * prompts.length, JSON.stringify(flagged, null, 1));
+  assert.equal(harmless.length, 1_463);
+  const flagged = harmless.flatMap((findings) => findings.filter(isAlarming).slice(0, 1));
+  assert.ok(flagged.length <= 0.01 * harmless.length, JSON.stringify(flagged, null, 1));
+});
+
+test("SCANNER_VERSION: belongs to the findings of these rules, because another one scans all products again", () => {
+  const findings = JSON.stringify([scanned.map((one) => one.findings), harmless]);
+  assert.deepEqual(
+    [SCANNER_VERSION, createHash("sha256").update(findings).digest("hex")],
+    ["1", "e0216f88ba2aa84fa4ed87f1ffe2c66fa156a5f0b4ce8d108319702525efb379"],
+    "raise SCANNER_VERSION, and record it here with the digest",
+  );
 });
 
 /** Each writes a text so that a model still reads it. */
