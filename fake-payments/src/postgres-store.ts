@@ -110,10 +110,12 @@ function tableOf<Row extends object>(name: string, key: string) {
       return rows.map((row) => toRow<Row>(row));
     },
     async insertOrGet(db: Connection, row: Row): Promise<Row> {
-      const columns = Object.keys(row).map(toColumn);
+      const columns = Object.keys(row).map(toColumn).join(", ");
+      const places = Object.keys(row).map((_, at) => `$${at + 1}`);
       const { rows } = await db.query(
-        `insert into ${table} (${columns}) values (${columns.map((_, at) => `$${at + 1}`)})
-         on conflict (${key}) do nothing returning *`,
+        // Names its columns, because the service prepares no statement with all columns.
+        `insert into ${table} (${columns}) values (${places})
+         on conflict (${key}) do nothing returning ${columns}`,
         Object.values(row),
       );
       if (rows[0]) return toRow<Row>(rows[0]);

@@ -1,6 +1,7 @@
 import type { Plan, ProfileLink, Quota, Role } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
+import { prepared } from "../../platform/db/prepared.ts";
 
 export interface NewUser {
   id: string;
@@ -231,16 +232,13 @@ export const lockActiveAdmins = (tx: Tx) =>
 /**
  * None of them can be closed or banned until the transaction ends. The result omits closed and banned accounts.
  */
-export const lockOpenAccounts = (tx: Tx, ids: string[]) =>
-  tx
-    .selectFrom("users")
-    .select(["id", "name", "email"])
-    .where("id", "in", ids)
-    .where("bannedAt", "is", null)
-    .where("closedAt", "is", null)
-    .orderBy("id")
-    .forShare()
-    .execute();
+export async function lockOpenAccounts(tx: Tx, ids: string[]) {
+  const { rows } = await sql<{ id: string; name: string; email: string }>`${prepared("lock_open_accounts")}
+    select id, name, email from users
+     where id = any (${ids}::uuid[]) and banned_at is null and closed_at is null
+     order by id for share`.execute(tx);
+  return rows;
+}
 
 export interface AccountValues {
   name: string;

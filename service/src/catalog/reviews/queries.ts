@@ -27,8 +27,22 @@ const reviews = (db: Queries) =>
   db
     .selectFrom("reviews as r")
     .innerJoin("users as u", "u.id", "r.authorId")
-    .selectAll("r")
-    .select("u.name as authorName")
+    .select([
+      "r.id",
+      "r.productId",
+      "r.authorId",
+      "u.name as authorName",
+      "r.rating",
+      "r.comment",
+      "r.createdAt",
+      "r.updatedAt",
+      "r.reply",
+      "r.repliedAt",
+      "r.replyUpdatedAt",
+      "r.hiddenAt",
+      "r.hiddenReason",
+      "r.refunded",
+    ])
     .$castTo<ReviewRow>();
 
 export const findReview = (db: Queries, id: string) => reviews(db).where("r.id", "=", id).executeTakeFirst();

@@ -1,6 +1,7 @@
 import pg from "pg";
 import type { PrimaryFinder } from "../../core/config/database-hosts.ts";
 import { nameOfPrepared } from "./prepared.ts";
+import { RepeatedStatements } from "./repeated-statements.ts";
 
 export interface TransactionTimeouts {
   /** PostgreSQL ends a transaction that sends no statement for this long: its process is frozen or cut off, and its locks block others. */
@@ -21,6 +22,10 @@ export interface ServiceClientConfig extends pg.ClientConfig {
 }
 
 const READ_ONLY = "25006";
+/** The function of PostgreSQL that refuses a prepared statement whose columns changed. Its code, 0A000, has many reasons. */
+const REVALIDATE_PLAN = "RevalidateCachedQuery";
+
+const repeated = new RepeatedStatements();
 
 /** Fields that pg's types omit. */
 interface Internals {
@@ -32,17 +37,18 @@ interface Internals {
 }
 
 /**
- * A connection of the service. Unlike pg.Client it finds the primary among several servers, and prepares no statements
- * behind a connection pooler, whose next transaction may use another server connection. It detects a read-only server,
- * so that the pool drops the connection. It sends transaction timeouts with `begin` in one message, since a pooler loses
- * session settings.
+ * A connection of the service. Unlike pg.Client it finds the primary among several servers. It prepares the statements
+ * that this process repeats, but none behind a connection pooler, whose next transaction may use another server
+ * connection. It detects a read-only server and plans that a migration made invalid, so that the pool drops the
+ * connection. It sends transaction timeouts with `begin` in one message, since a pooler loses session settings.
  */
 export class ServiceClient extends pg.Client {
   readonly #primary: PrimaryFinder | null;
   readonly #timeouts: TransactionTimeouts | undefined;
   /** Behind a pooler, no session state survives a transaction. */
   isPooled = false;
-  isReadOnly = false;
+  /** The server is read-only, or a migration changed the columns of a prepared statement: the pool drops the connection. */
+  isUnusable = false;
 
   constructor(config: ServiceClientConfig = {}) {
     super(config);
@@ -61,8 +67,9 @@ export class ServiceClient extends pg.Client {
   async #open(): Promise<this> {
     await this.#chooseServer();
     const { connection } = this.#internals;
-    connection.on("errorMessage", ({ code }: { code?: string }) => {
+    connection.on("errorMessage", ({ code, routine }: { code?: string; routine?: string }) => {
       if (code === READ_ONLY) this.#leaveServer();
+      if (routine === REVALIDATE_PLAN) this.isUnusable = true;
     });
     try {
       await super.connect();
@@ -91,7 +98,7 @@ export class ServiceClient extends pg.Client {
   }
 
   #leaveServer(): void {
-    this.isReadOnly = true;
+    this.isUnusable = true;
     this.#primary?.reset();
   }
 
@@ -106,11 +113,16 @@ export class ServiceClient extends pg.Client {
     if (this.#timeouts && typeof config === "string" && BEGIN.test(config))
       return super.query(config + settingsOf(this.#timeouts), values, callback);
     if (this.isPooled) return super.query(withoutName(config), values, callback);
-    const name = nameOfPrepared(config);
+    const name = nameOf(config, values);
     if (name === null) return super.query(config, values, callback);
     return super.query({ name, text: config, values }, callback);
   }
 }
+
+/** A text without values may consist of several statements, which cannot be prepared. */
+const nameOf = (text: unknown, values: unknown): string | null =>
+  nameOfPrepared(text) ??
+  (typeof text === "string" && Array.isArray(values) && values.length > 0 ? repeated.nameOf(text) : null);
 
 const settingsOf = ({ idleMs, lockMs }: TransactionTimeouts): string =>
   `; set local idle_in_transaction_session_timeout = ${idleMs}; set local lock_timeout = ${lockMs}`;

@@ -94,13 +94,13 @@ export function openPool(connection: Connection): pg.Pool {
   // Connections of a read-only server stay read-only, so the pool must open a new one to the new primary. `_queryable` is
   // the pool's only way to drop a client.
   pool.on("release", (_error, client) => {
-    if ((client as pg.Client as DatabaseClient).isReadOnly) Object.assign(client, { _queryable: false });
+    if ((client as pg.Client as DatabaseClient).isUnusable) Object.assign(client, { _queryable: false });
   });
   return pool;
 }
 
 /** ServiceClient with the types of pg's queries. */
-export type DatabaseClient = pg.Client & Pick<ServiceClient, "isPooled" | "isReadOnly">;
+export type DatabaseClient = pg.Client & Pick<ServiceClient, "isPooled" | "isUnusable">;
 
 /** A connection beside the pool, not yet connected. */
 export const createClient = (
@@ -118,17 +118,16 @@ export const openDatabase = (pool: pg.Pool): Database =>
   new Kysely<DB>({ dialect: new SnakeCaseDialect({ pool }), plugins: [columnNames] });
 
 /** For a connection that has begun a transaction itself. */
-export const asTransaction = (client: pg.Client): Tx =>
-  new Kysely<DB>({
+export function asTransaction(client: pg.ClientBase): Tx {
+  const query = (text: string, values?: unknown[]) => client.query(text, values);
+  const connection = { query, release: () => {} } as unknown as pg.PoolClient;
+  return new Kysely<DB>({
     dialect: new SnakeCaseDialect({
-      pool: {
-        options: {},
-        connect: async () => Object.assign(client, { release: () => {} }),
-        end: async () => {},
-      },
+      pool: { options: {}, connect: async () => connection, end: async () => {} },
     }),
     plugins: [columnNames],
   }) as Tx;
+}
 
 /**
  * Errors that a retry may not meet: sockets and DNS; PostgreSQL's classes 08 (connection), 53 (no connections, memory or

@@ -6,6 +6,7 @@ import { digestOf } from "../../core/digest.ts";
 import { ApiError } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import type { Queries } from "../db/database.ts";
+import { prepared } from "../db/prepared.ts";
 import { isWorkerPresent } from "../db/presence.ts";
 import { sealedColumn } from "../db/sealed-columns.ts";
 import { bodyTextOf, type RenderedResponse } from "./envelope.ts";
@@ -122,7 +123,7 @@ async function claim(ctx: Context, request: IdempotentRequest, token: string): P
     and (k.lease_until < ${now} or (${isSilent} and not ${isWorkerPresent(sql`k.process_lock`)}))))`;
   const columns = sql`lease_token, request_digest as digest, status, sealed_body,
                       sealed_resource`;
-  const { rows } = await sql<Row>`
+  const { rows } = await sql<Row>`${prepared("claim_idempotency_key")}
     with seen as (
       select * from idempotency_keys k
        where caller = ${request.caller} and route = ${request.route} and key = ${request.key}),
