@@ -6,6 +6,8 @@ export interface Asked {
   connection: number;
   text: string;
   values: unknown[];
+  /** Sent while its connection waited for no answer; others went with the one before. */
+  startsRoundTrip: boolean;
 }
 
 /**
@@ -19,6 +21,7 @@ const SENT_BESIDE =
 export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]> {
   const asked: Asked[] = [];
   const connections: pg.Client[] = [];
+  const unanswered = new Map<pg.Client, number>();
   const { query } = pg.Client.prototype;
   pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
     const [first, second] = args as [string | { text: string; values?: unknown[] }, unknown];
@@ -27,8 +30,12 @@ export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]
     if (SENT_BESIDE.test(named.text) || values[0] === PROOF_CHANNEL)
       return (query as (...args: unknown[]) => unknown).apply(this, args);
     if (!connections.includes(this)) connections.push(this);
-    asked.push({ connection: connections.indexOf(this), text: named.text, values });
-    return (query as (...args: unknown[]) => unknown).apply(this, args);
+    const waiting = unanswered.get(this) ?? 0;
+    unanswered.set(this, waiting + 1);
+    const connection = connections.indexOf(this);
+    asked.push({ connection, text: named.text, values, startsRoundTrip: waiting === 0 });
+    const onAnswer = () => unanswered.set(this, (unanswered.get(this) ?? 1) - 1);
+    return callAnswered(query.bind(this) as (...args: unknown[]) => unknown, args, onAnswer);
   } as typeof query;
   try {
     await work();
@@ -36,6 +43,37 @@ export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]
     pg.Client.prototype.query = query;
   }
   return asked;
+}
+
+/** pg takes a callback as the last argument, or returns a promise. */
+function callAnswered(
+  query: (...args: unknown[]) => unknown,
+  args: unknown[],
+  onAnswer: () => void,
+): unknown {
+  const callback = args.at(-1);
+  if (typeof callback === "function")
+    return query(...args.slice(0, -1), (...result: unknown[]) => {
+      onAnswer();
+      callback(...result);
+    });
+  const answer = query(...args);
+  if (answer instanceof Promise) answer.then(onAnswer, onAnswer);
+  return answer;
+}
+
+/** What a request costs the database. */
+export function costOf(asked: Asked[]): { statements: number; roundTrips: number; transactions: number } {
+  const open = new Set<number>();
+  let transactions = 0;
+  for (const { connection, text } of asked) {
+    if (/^begin/i.test(text)) open.add(connection);
+    const isOnlyRead = /^\s*(?:--[^\n]*\n\s*)?select/i.test(text);
+    if (/^commit/i.test(text) || (!open.has(connection) && !isOnlyRead)) transactions++;
+    if (/^(commit|rollback)/i.test(text)) open.delete(connection);
+  }
+  const roundTrips = asked.filter(({ startsRoundTrip }) => startsRoundTrip).length;
+  return { statements: asked.length, roundTrips, transactions };
 }
 
 /** The texts of the same statements. */

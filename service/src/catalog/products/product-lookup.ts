@@ -1,13 +1,12 @@
 import { sql } from "kysely";
-import type { Context } from "../../core/context.ts";
 import { toUuid } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { commissionOf, isOnSale, isWithheld, withheldError } from "./detail.ts";
 import { findForSale, findModerationDecision, findReleased, findVersion } from "./queries.ts";
 
-export async function findProductForSale(ctx: Context, productId: string) {
+export async function findProductForSale(db: Queries, productId: string) {
   const id = toUuid("prod", productId);
-  const product = id ? await findForSale(ctx.db, id) : undefined;
+  const product = id ? await findForSale(db, id) : undefined;
   return product && { ...product, commissionBasisPoints: commissionOf(product), isOnSale: isOnSale(product) };
 }
 

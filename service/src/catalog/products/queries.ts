@@ -181,10 +181,32 @@ export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<
   return findOwn(tx, authorId, ids);
 }
 
+/** What the terms of a sale are computed from. */
+interface ProductForSale
+  extends Pick<
+    ProductForReader,
+    | "id"
+    | "authorId"
+    | "authorBannedAt"
+    | "refundDays"
+    | "title"
+    | "type"
+    | "status"
+    | "priceMinor"
+    | "currency"
+    | "commissionBasisPoints"
+    | "authorsCommissionBasisPoints"
+    | "firstPublishedAt"
+    | "version"
+  > {}
+
 /** Without a lock. */
 export async function findForSale(db: Queries, id: string) {
-  const { rows } = await sql<ProductRow & { version: string }>`
-    select ${sql.raw(PRODUCT_COLUMNS)}, p.version from products p join users u on u.id = p.author_id
+  const { rows } = await sql<ProductForSale>`
+    select p.id, p.author_id as "authorId", u.banned_at as "authorBannedAt", u.refund_days as "refundDays", p.title, p.type,
+           p.status, p.price_minor as "priceMinor", p.currency, p.commission_basis_points as "commissionBasisPoints",
+           u.commission_basis_points as "authorsCommissionBasisPoints", p.first_published_at as "firstPublishedAt", p.version
+      from products p join users u on u.id = p.author_id
      where p.id = ${id}`.execute(db);
   return rows[0];
 }

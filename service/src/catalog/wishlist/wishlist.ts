@@ -23,7 +23,7 @@ export async function listWishlist(
 }
 
 export async function addToWishlist(ctx: Context, { userId }: Member, productId: string) {
-  const product = await findProductForSale(ctx, productId);
+  const product = await findProductForSale(ctx.db, productId);
   if (!product?.isOnSale) throw new ApiError("PRODUCT_NOT_FOUND");
   const entry = { userId, productId: requireUuid("prod", productId), addedAt: ctx.now() };
   const addedAt = await ctx.db.transaction().execute((tx) => addEntry(tx, entry, MAX_WISHLIST_ENTRIES));
@@ -38,7 +38,7 @@ export async function addToWishlist(ctx: Context, { userId }: Member, productId:
 export async function removeFromWishlist(ctx: Context, { userId }: Member, productId: string) {
   const id = toUuid("prod", productId);
   const wasListed = id !== null && (await removeEntry(ctx.db, userId, id));
-  if (!wasListed && !(await findProductForSale(ctx, productId))?.isOnSale)
+  if (!wasListed && !(await findProductForSale(ctx.db, productId))?.isOnSale)
     throw new ApiError("PRODUCT_NOT_FOUND");
   return { productId, removed: true as const };
 }

@@ -80,8 +80,17 @@ export async function charge<Row extends ChargedRow>(
   target: ChargeTarget<Row>,
   row: Row,
 ): Promise<Row> {
+  const isOpen = await markAsked(ctx.db, target.table, row.id, ctx.now());
+  return isOpen ? chargeInserted(ctx, target, row) : reload(ctx, target, row);
+}
+
+/** Of a row that this request inserted: it has the time of the request already. */
+export async function chargeInserted<Row extends ChargedRow>(
+  ctx: Context,
+  target: ChargeTarget<Row>,
+  row: Row,
+): Promise<Row> {
   const { kind, table } = target;
-  if (!(await markAsked(ctx.db, table, row.id, ctx.now()))) return reload(ctx, target, row);
   failPoint(ctx, `${kind}: about to be charged`);
   const result = await nullIfUnreachable(ctx, { [kind]: row.id }, () =>
     ctx.integrations.payments.charge(target.toRequest(row)),

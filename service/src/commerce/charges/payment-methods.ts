@@ -33,10 +33,10 @@ const findOwnMethod = async (db: Queries, userId: string, id: string): Promise<M
 const findSharedMethod = (ctx: Context, id: string): ProvidersMethod | undefined =>
   ctx.integrations.payments.sharedMethods.find((method) => method.id === id);
 
-const defaultOr = (ctx: Context, chosen: string | null): string | null =>
+/** Falls back to the shared test method. */
+export const defaultOr = (ctx: Context, chosen: string | null): string | null =>
   chosen ?? ctx.integrations.payments.sharedMethods[0]?.id ?? null;
 
-/** Falls back to the shared test method. */
 export const defaultMethodOf = async (ctx: Context, userId: string): Promise<string | null> =>
   defaultOr(ctx, await findDefaultMethod(ctx.db, userId));
 

@@ -1,9 +1,8 @@
 import { toVisibleLine } from "@stoa/contract";
 import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
-import { findAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
-import { findLiveEntitlement, grantEntitlement } from "../../catalog/entitlements/entitlements.ts";
-import { isWithheldFromBuyers } from "../../catalog/products/product-lookup.ts";
+import { grantEntitlement } from "../../catalog/entitlements/entitlements.ts";
+import { isWithheld } from "../../catalog/products/detail.ts";
 import { includeReviewInRating } from "../../catalog/reviews/rating.ts";
 import { countSale } from "../../catalog/search/product-stats.ts";
 import type { Context } from "../../core/context.ts";
@@ -15,10 +14,25 @@ import { formatMoneyWithSymbol, toDecimal } from "../../core/money/amount.ts";
 import { required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { inPipelinedTransaction, waitForAll } from "../../platform/db/pipeline.ts";
 import { isChargeOpen } from "../charges/charge-queries.ts";
-import { type ChargeTarget, type Paid, type Settlement, toUnpaidChange } from "../charges/charges.ts";
+import {
+  type ChargeTarget,
+  type Paid,
+  type Settlement,
+  toUnpaidChange,
+  type Unpaid,
+} from "../charges/charges.ts";
 import { postSale } from "../orders/order-postings.ts";
-import { findOrder, lockOrder, nextReceiptNumber, type OrderRow, updateOrder } from "../orders/queries.ts";
+import {
+  completeOrderRow,
+  findOrder,
+  findUsability,
+  lockOrder,
+  type OrderRow,
+  type Usability,
+  updateOrder,
+} from "../orders/queries.ts";
 import { createAutomaticRefund, submitRefund } from "../refunds/refund-submission.ts";
 
 /** At least a week, because disputes come early; longer where the refund window is longer. */
@@ -52,63 +66,80 @@ async function cancelUnknownOrder(ctx: Context, id: string): Promise<void> {
 
 /** Changes only an open or canceled order. */
 export async function settleOrder(ctx: Context, orderId: string, settlement: Settlement): Promise<OrderRow> {
-  const refundId = await ctx.db.transaction().execute(async (tx) => {
-    const order = await lockOrder(tx, orderId);
-    if (!order) throw new ApiError("ORDER_NOT_FOUND");
-    if (!isChargeOpen(order) && order.status !== "canceled") return null;
-    if (settlement.state === "succeeded") return applyPayment(ctx, tx, order, settlement);
-    if (isChargeOpen(order)) await updateOrder(tx, order.id, toUnpaidChange(settlement));
-    return null;
-  });
-  if (refundId) await submitRefund(ctx, refundId);
+  const { settled, refundId } = await inPipelinedTransaction(
+    ctx.pool,
+    (tx) => waitForAll([lockOrder(tx, orderId), findUsability(tx, orderId)]),
+    async (tx, [order, usability]): Promise<Settled> => {
+      if (!order) throw new ApiError("ORDER_NOT_FOUND");
+      if (!isChargeOpen(order) && order.status !== "canceled") return { settled: order };
+      if (settlement.state !== "succeeded") return { settled: await recordUnpaid(tx, order, settlement) };
+      return applyPayment(
+        ctx,
+        tx,
+        { order, usability: required(usability, "the order's parties") },
+        settlement,
+      );
+    },
+  );
+  if (!refundId) return settled;
+  await submitRefund(ctx, refundId);
   return required(await findOrder(ctx.db, orderId), "the order");
 }
 
-/** A late payment also completes a canceled order. Returns a refund's id if the buyer cannot use the product. */
-async function applyPayment(ctx: Context, tx: Tx, order: OrderRow, settlement: Paid): Promise<string | null> {
-  const paid = await recordPayment(tx, order, settlement);
-  if (!(await canUseProduct(tx, order))) return refundUnusablePayment(ctx, tx, paid);
-  await completeOrder(ctx, tx, paid);
-  return null;
+interface Settled {
+  settled: OrderRow;
+  /** Of a payment that gives the buyer nothing. */
+  refundId?: string;
 }
 
-const isAccountClosed = async (tx: Tx, userId: string): Promise<boolean> =>
-  Boolean((await findAccount(tx, userId))?.closedAt);
-
-async function canUseProduct(tx: Tx, { buyerId, sellerId, productId }: OrderRow): Promise<boolean> {
-  if (await findLiveEntitlement(tx, buyerId, productId)) return false;
-  if (await isWithheldFromBuyers(tx, productId)) return false;
-  return !(await isAccountClosed(tx, buyerId)) && !(await isAccountClosed(tx, sellerId));
+async function recordUnpaid(tx: Tx, order: OrderRow, settlement: Unpaid): Promise<OrderRow> {
+  if (!isChargeOpen(order)) return order;
+  const [, changed] = await waitForAll([
+    updateOrder(tx, order.id, toUnpaidChange(settlement)),
+    findOrder(tx, order.id),
+  ]);
+  return required(changed, "the order");
 }
 
-async function recordPayment(
+/** A late payment also completes a canceled order. */
+async function applyPayment(
+  ctx: Context,
   tx: Tx,
-  order: OrderRow,
+  { order, usability }: { order: OrderRow; usability: Usability },
   { paymentId, method, feeMinor }: Paid,
-): Promise<OrderRow> {
-  await updateOrder(tx, order.id, {
-    paymentId,
-    paymentMethod: JSON.stringify(method),
-    processorFeeMinor: feeMinor,
-  });
-  return { ...order, paymentId, paymentMethod: method, processorFeeMinor: feeMinor };
+): Promise<Settled> {
+  const paid = { ...order, paymentId, paymentMethod: method, processorFeeMinor: feeMinor };
+  if (!isUsable(usability)) return { settled: paid, refundId: await refundUnusablePayment(ctx, tx, paid) };
+  return { settled: await completeOrder(ctx, tx, paid) };
 }
 
-/** Runs in the transaction that records the payment or the free order. */
-export async function completeOrder(ctx: Context, tx: Tx, order: OrderRow): Promise<void> {
+const isUsable = ({ isOwned, isPartyGone, moderationCode }: Usability): boolean =>
+  !isOwned && !isPartyGone && !isWithheld({ moderationCode });
+
+/**
+ * Runs in the transaction that records the payment or the free order, and returns the completed order. The statements
+ * start in the order in which locks are taken everywhere.
+ */
+export async function completeOrder(ctx: Context, tx: Tx, order: OrderRow): Promise<OrderRow> {
   const now = ctx.now();
   const maturesAt = maturityDate(order, now);
-  await grantEntitlement(ctx, tx, {
-    id: order.id,
-    buyerId: order.buyerId,
-    productId: order.productId,
-    version: order.productVersion,
-  });
-  // The buyer may have reviewed the product after an earlier purchase, which was refunded.
-  await includeReviewInRating(tx, order.buyerId, order.productId);
-  await postSale(ctx, tx, { ...order, maturesAt }, now);
-  await countSale(tx, order.productId, now);
-  await publishEvent(ctx, tx, [order.sellerId, order.buyerId], "purchase.completed", {
+  const bought = { id: order.id, buyerId: order.buyerId, productId: order.productId };
+  const effects = [
+    grantEntitlement(ctx, tx, { ...bought, version: order.productVersion }),
+    // The buyer may have reviewed the product after an earlier purchase, which was refunded.
+    includeReviewInRating(tx, order.buyerId, order.productId),
+    postSale(ctx, tx, { ...order, maturesAt }, now),
+    countSale(tx, order.productId, now),
+    publishCompletion(ctx, tx, order),
+    notifySeller(ctx, tx, order),
+  ];
+  const completed = completeWithReceipt(ctx, tx, order, now, maturesAt);
+  await waitForAll([...effects, completed]);
+  return { ...(await completed), entitlementStatus: "active" };
+}
+
+const publishCompletion = async (ctx: Context, tx: Tx, order: OrderRow) =>
+  publishEvent(ctx, tx, [order.sellerId, order.buyerId], "purchase.completed", {
     order: {
       id: toId("ord", order.id),
       productId: toId("prod", order.productId),
@@ -117,7 +148,9 @@ export async function completeOrder(ctx: Context, tx: Tx, order: OrderRow): Prom
       currency: order.currency,
     },
   });
-  await notifyAccount(ctx, tx, {
+
+const notifySeller = async (ctx: Context, tx: Tx, order: OrderRow) =>
+  notifyAccount(ctx, tx, {
     userId: order.sellerId,
     kind: "sale.completed",
     subjectId: toId("ord", order.id),
@@ -127,8 +160,6 @@ export async function completeOrder(ctx: Context, tx: Tx, order: OrderRow): Prom
       amount: formatMoneyWithSymbol(order.totalMinor, order.currency),
     },
   });
-  await completeWithReceipt(ctx, tx, order, now, maturesAt);
-}
 
 const maturityDate = ({ refundDays }: OrderRow, now: Date) =>
   daysAfter(now, Math.max(MATURES_AFTER_DAYS, refundDays));
@@ -142,22 +173,21 @@ async function refundUnusablePayment(ctx: Context, tx: Tx, order: OrderRow): Pro
   return refundId;
 }
 
-/** Runs last: other sales of the seller wait for the receipt counter until this transaction commits. */
+/** Starts last: other sales of the seller wait for the receipt counter until this transaction commits. */
 async function completeWithReceipt(
   ctx: Context,
   tx: Tx,
   order: OrderRow,
   now: Date,
   maturesAt: Date,
-): Promise<void> {
-  const receipt = await nextReceiptNumber(tx, order.sellerId, now.getUTCFullYear());
-  await updateOrder(tx, order.id, {
-    status: "completed",
-    completedAt: now,
-    maturesAt,
-    actionUrl: null,
-    receiptYear: now.getUTCFullYear(),
-    receiptNumber: receipt,
-  });
+): Promise<OrderRow> {
+  const { paymentId, paymentMethod, processorFeeMinor } = order;
+  const payment = paymentId !== null && {
+    paymentId,
+    paymentMethod: JSON.stringify(paymentMethod),
+    processorFeeMinor,
+  };
+  const completion = await completeOrderRow(tx, order, { ...payment, completedAt: now, maturesAt });
   failPoint(ctx, "order: settling");
+  return { ...order, ...completion };
 }

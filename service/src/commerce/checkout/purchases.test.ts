@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { type Asked, askedDuring, costOf } from "../../../test/statements.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 
@@ -51,6 +52,34 @@ test("POST /purchases: returns the completed order with its links", async () => 
   assert.ok(downloadUrl.startsWith(`${path}/download?`));
   assert.ok(receipt.url.startsWith(`${path}/receipt?`));
   assert.ok(receipt.pdf.startsWith(`${path}/receipt.pdf?`));
+});
+
+/** Without what the provider writes, and what its webhook reads meanwhile. */
+function withoutProvider(asked: Asked[]): Asked[] {
+  const firstBegin = asked.findIndex(({ text }) => /^begin/i.test(text));
+  const open = new Set<number>();
+  return asked.filter(({ connection, text }, at) => {
+    if (/^begin/i.test(text)) open.add(connection);
+    const isOwn = at < firstBegin || open.has(connection) || !/^\s*select/i.test(text);
+    if (/^commit/i.test(text)) open.delete(connection);
+    return isOwn && !text.includes("fake_provider");
+  });
+}
+
+test("POST /purchases: statements, round trips and transactions", async () => {
+  const productId = await createProduct(seller, { title: "Counted" });
+  const buyer = await market.createUser();
+  // The first request of a key reads it, and records its use.
+  await buyer.get("/v1/account");
+  const asked = withoutProvider(await askedDuring(() => buyProduct(buyer, productId)));
+  assert.deepEqual(costOf(asked), { statements: 23, roundTrips: 7, transactions: 2 });
+  const settlement = asked.slice(asked.findIndex(({ text }) => text.startsWith("commit")) + 1);
+  const LOCKS = /for update|into "entitlements"|update product_stats|"receipt_counters"/i;
+  assert.deepEqual(
+    settlement.flatMap(({ text }) => LOCKS.exec(text)?.[0] ?? []),
+    ["for update", 'into "entitlements"', "for update", "update product_stats", '"receipt_counters"'],
+    "the order, entitlement, review, counters and receipt number are locked in this order",
+  );
 });
 
 test("GET /purchases/{id}: lines, card and entitlement", async () => {

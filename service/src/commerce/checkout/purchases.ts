@@ -13,10 +13,11 @@ import { taxRateOf } from "../../core/money/percent.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage } from "../../platform/db/paging.ts";
+import { inPipelinedTransaction, waitForAll } from "../../platform/db/pipeline.ts";
 import { REFERRAL_COOKIE } from "../../platform/http/referral-cookie.ts";
 import { DataResponse } from "../../platform/http/route.ts";
 import { isChargeOpen } from "../charges/charge-queries.ts";
-import { cancelCharge, charge, refreshCharge } from "../charges/charges.ts";
+import { cancelCharge, charge, chargeInserted, refreshCharge } from "../charges/charges.ts";
 import { redeemDiscount } from "../discounts/redemption.ts";
 import { toOrderLines } from "../orders/order-lines.ts";
 import {
@@ -44,14 +45,25 @@ export async function buyProduct(
   followedCode?: string | undefined,
 ) {
   const offer = await offerPurchase(ctx, caller, input, caller.kind === "session" ? followedCode : undefined);
-  const order = await placeOrder(ctx, caller, offer);
   const response = toPurchaseResponse(
     ctx,
-    isChargeOpen(order) && matchesOffer(order, offer) ? await charge(ctx, orderTarget, order) : order,
+    await chargePlaced(ctx, await placeOrder(ctx, caller, offer), offer),
   );
   if (followedCode !== undefined)
     response.cookies.push({ name: REFERRAL_COOKIE, value: "", maxAgeSeconds: 0 });
   return response;
+}
+
+interface PlacedOrder {
+  order: OrderRow;
+  /** Inserted by this request, and not an open order of an earlier one. */
+  isNew: boolean;
+}
+
+async function chargePlaced(ctx: Context, { order, isNew }: PlacedOrder, offer: Offer): Promise<OrderRow> {
+  if (!isChargeOpen(order)) return order;
+  if (isNew) return chargeInserted(ctx, orderTarget, order);
+  return matchesOffer(order, offer) ? charge(ctx, orderTarget, order) : order;
 }
 
 /** Handles a repeated Idempotency-Key. null: the order was deleted. */
@@ -66,27 +78,39 @@ export async function resumePurchase(ctx: Context, caller: Member, orderId: stri
  * Returns the buyer's one open order for the product, new or existing. The second entitlement check sees a purchase that completed during
  * the insert.
  */
-async function placeOrder(ctx: Context, caller: Member, offer: Offer): Promise<OrderRow> {
-  const newOrder = await ctx.db.transaction().execute(async (tx) => {
-    const order = { ...toNewOrder(ctx, caller, offer), ...(await readParties(tx, caller, offer)) };
-    if (!(await insertOrder(tx, order))) return null;
-    const owned = await findLiveEntitlement(tx, caller.userId, offer.product.id);
-    if (owned) throw alreadyOwnedError(owned.orderId);
-    if (order.totalMinor === 0n)
-      await completeOrder(ctx, tx, required(await findOrder(tx, order.id), "the order"));
-    // Last: order updates lock the code after counters and receipt number. A used-up code rolls everything back.
-    if (offer.discount) await redeemDiscount(tx, offer.discount, { id: order.id, buyerId: caller.userId });
-    await ctx.idempotencyKey?.bind(tx, toId("ord", order.id));
-    return required(await findOrder(tx, order.id), "the order");
-  });
-  if (!newOrder) return continueOpenOrder(ctx, caller, offer);
+async function placeOrder(ctx: Context, caller: Member, offer: Offer): Promise<PlacedOrder> {
+  const order = await inPipelinedTransaction(
+    ctx.pool,
+    (tx) => lockParties(tx, caller, offer),
+    (tx, parties) => insertPlaced(ctx, tx, offer, { ...toNewOrder(ctx, caller, offer), ...parties }),
+  );
+  if (!order) return continueOpenOrder(ctx, caller, offer);
   failPoint(ctx, "order: created");
-  return newOrder;
+  return { order, isNew: true };
+}
+
+/** Returns null if the buyer has an open order for the product. */
+async function insertPlaced(ctx: Context, tx: Tx, offer: Offer, order: NewOrder): Promise<OrderRow | null> {
+  const { id, buyerId, productId } = order;
+  const [isNew, owned, inserted] = await waitForAll([
+    insertOrder(tx, order),
+    findLiveEntitlement(tx, buyerId, productId),
+    findOrder(tx, id),
+  ]);
+  if (!isNew) return null;
+  if (owned) throw alreadyOwnedError(owned.orderId);
+  const placed = required(inserted, "the order");
+  const result = order.totalMinor === 0n ? await completeOrder(ctx, tx, placed) : placed;
+  // Last: order updates lock the code after counters and receipt number. A used-up code rolls everything back.
+  if (offer.discount) await redeemDiscount(tx, offer.discount, { id, buyerId });
+  await ctx.idempotencyKey?.bind(tx, toId("ord", id));
+  return result;
 }
 
 /** Copies all terms, so that later changes of the product, the code or a rate do not affect the order. */
 function toNewOrder(ctx: Context, caller: Member, offer: Offer): Omit<NewOrder, keyof Parties> {
   const { product, split, tax } = offer;
+  const now = ctx.now();
   return {
     id: ctx.newId(),
     buyerId: caller.userId,
@@ -114,7 +138,8 @@ function toNewOrder(ctx: Context, caller: Member, offer: Offer): Omit<NewOrder, 
     currency: product.currency,
     refundDays: product.refundDays,
     paymentMethodId: offer.methodId,
-    createdAt: ctx.now(),
+    createdAt: now,
+    askedAt: offer.methodId === null ? null : now,
   };
 }
 
@@ -123,7 +148,7 @@ type Parties = Pick<NewOrder, "buyerName" | "buyerEmail" | "sellerName">;
 /**
  * The names on the receipt. The lock prevents closing or banning the accounts until the order is inserted; afterwards the open order does.
  */
-async function readParties(tx: Tx, caller: Member, { product, referrer }: Offer): Promise<Parties> {
+async function lockParties(tx: Tx, caller: Member, { product, referrer }: Offer): Promise<Parties> {
   const referrerIds = referrer ? [referrer.userId] : [];
   const people = await lockOpenAccounts(tx, [caller.userId, product.authorId, ...referrerIds]);
   const buyer = people.find(({ id }) => id === caller.userId);
@@ -138,14 +163,14 @@ async function readParties(tx: Tx, caller: Member, { product, referrer }: Offer)
  * Continues the open order, or cancels it if its terms differ. Binds the idempotency key only to an order with the same terms, because a
  * repeat charges the bound order.
  */
-async function continueOpenOrder(ctx: Context, caller: Member, offer: Offer): Promise<OrderRow> {
+async function continueOpenOrder(ctx: Context, caller: Member, offer: Offer): Promise<PlacedOrder> {
   const { product } = offer;
   const open = await findOpenOrder(ctx.db, caller.userId, product.id);
   if (open && matchesOffer(open, offer)) {
     await ctx.idempotencyKey?.bind(ctx.db, toId("ord", open.id));
-    return open;
+    return { order: open, isNew: false };
   }
-  if (open && isChargeOpen(await cancelCharge(ctx, orderTarget, open))) return open;
+  if (open && isChargeOpen(await cancelCharge(ctx, orderTarget, open))) return { order: open, isNew: false };
   // The order was settled or canceled meanwhile: start again with its result.
   await mustNotOwn(ctx, caller, product.id);
   return placeOrder(ctx, caller, offer);

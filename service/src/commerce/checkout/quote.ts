@@ -4,13 +4,15 @@ import { findLiveEntitlement } from "../../catalog/entitlements/entitlements.ts"
 import { findProductForSale } from "../../catalog/products/product-lookup.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
-import { toId } from "../../core/ids.ts";
+import { toId, toUuid } from "../../core/ids.ts";
 import { currencyExponent, formatMoney, toDecimal, toMinor } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
 import { taxRateOf } from "../../core/money/percent.ts";
 import { type SaleSplit, splitSale } from "../../core/money/split.ts";
 import type { Tax } from "../../integrations/taxes/taxes.ts";
-import { choosePaymentMethod } from "../charges/payment-methods.ts";
+import { inPipeline, waitForAll } from "../../platform/db/pipeline.ts";
+import { findDefaultMethod } from "../charges/payment-method-queries.ts";
+import { choosePaymentMethod, defaultOr } from "../charges/payment-methods.ts";
 import { type Discount, findDiscount, mustBeRedeemable } from "../discounts/redemption.ts";
 import { toOrderLines } from "../orders/order-lines.ts";
 import { findOpenOrder, type OrderRow } from "../orders/queries.ts";
@@ -26,6 +28,8 @@ interface Quote {
   feeBasisPoints: number;
   commissionBasisPoints: number;
   split: SaleSplit;
+  /** null: the buyer has chosen none. */
+  chosenMethodId: string | null;
 }
 
 export interface Offer extends Quote {
@@ -42,7 +46,9 @@ export async function offerPurchase(
 ): Promise<Offer> {
   const quote = await quotePurchase(ctx, caller, input, followedCode);
   const methodId =
-    quote.split.totalMinor === 0n ? null : await requirePaymentMethod(ctx, caller, input.paymentMethodId);
+    quote.split.totalMinor === 0n
+      ? null
+      : await requirePaymentMethod(ctx, caller, input.paymentMethodId, quote);
   return { ...quote, methodId };
 }
 
@@ -79,9 +85,9 @@ async function quotePurchase(
   input: CreatePurchase,
   followedCode?: string | undefined,
 ): Promise<Quote> {
-  const product = await findProductForSale(ctx, input.productId);
+  const { product, entitlement, country, chosenMethodId } = await readTerms(ctx, caller, input.productId);
   mustBeForSale(product, caller);
-  await mustNotOwn(ctx, caller, product.id);
+  if (entitlement) throw alreadyOwnedError(entitlement.orderId);
   const priced = { ...product, priceMinor: BigInt(product.priceMinor) };
   const discount = input.discountCode ? await findDiscount(ctx, priced, input.discountCode) : null;
   const sides = { buyerId: caller.userId, sellerId: product.authorId };
@@ -92,7 +98,7 @@ async function quotePurchase(
   const { currency } = product;
   mustMatch(input, "expectedPrice", priced.priceMinor - discountMinor, currency);
   const tax = await ctx.integrations.taxes.taxOf({
-    country: await findCountry(ctx.db, caller.userId),
+    country,
     amountMinor: priced.priceMinor - discountMinor,
     currency: product.currency,
   });
@@ -107,7 +113,21 @@ async function quotePurchase(
     const total = formatMoney(split.totalMinor, product.currency);
     return ruleViolation(discount ? "discountCode" : "productId", `leaves ${total} to pay, which ${why}`);
   });
-  return { product, discount, referrer, tax, ...rates, split };
+  return { product, discount, referrer, tax, ...rates, split, chosenMethodId };
+}
+
+/** One round trip. */
+async function readTerms(ctx: Context, { userId }: Member, productId: string) {
+  const id = toUuid("prod", productId);
+  const [product, entitlement, country, chosenMethodId] = await inPipeline(ctx.pool, (db) =>
+    waitForAll([
+      findProductForSale(db, productId),
+      id === null ? undefined : findLiveEntitlement(db, userId, id),
+      findCountry(db, userId),
+      findDefaultMethod(db, userId),
+    ]),
+  );
+  return { product, entitlement, country, chosenMethodId };
 }
 
 function mustBeForSale(
@@ -165,8 +185,12 @@ async function requirePaymentMethod(
   ctx: Context,
   caller: Member,
   requested: string | undefined,
+  { chosenMethodId }: Pick<Quote, "chosenMethodId">,
 ): Promise<string> {
-  const methodId = await choosePaymentMethod(ctx, caller.userId, requested);
+  const methodId =
+    requested === undefined
+      ? defaultOr(ctx, chosenMethodId)
+      : await choosePaymentMethod(ctx, caller.userId, requested);
   if (!methodId) throw ruleViolation("paymentMethodId", "is required: you have no default payment method");
   return methodId;
 }

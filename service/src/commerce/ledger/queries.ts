@@ -10,7 +10,6 @@ export async function insertTransaction(
   currency: string,
   entries: Entry[],
 ): Promise<void> {
-  await tx.insertInto("ledgerTransactions").values(transaction).execute();
   const rows = entries.map((entry, index) => ({
     transactionId: transaction.id,
     position: index + 1,
@@ -22,7 +21,12 @@ export async function insertTransaction(
     orderId: entry.orderId ?? null,
     maturesAt: entryMaturity(entry, transaction),
   }));
-  await tx.insertInto("ledgerEntries").values(rows).execute();
+  // One statement: foreign keys are checked at its end.
+  await tx
+    .with("written", (db) => db.insertInto("ledgerTransactions").values(transaction))
+    .insertInto("ledgerEntries")
+    .values(rows)
+    .execute();
 }
 
 const entryMaturity = (entry: Entry, { occurredAt }: Insertable<LedgerTransactions>) =>

@@ -1,6 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { type SaleParts, splitRefund } from "../../core/money/split.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { waitForAll } from "../../platform/db/pipeline.ts";
 import { recordMovement } from "../analytics/sales-sums.ts";
 import { type Entry, type Posting, postTransaction } from "../ledger/ledger.ts";
 import type { OrderRow } from "./queries.ts";
@@ -21,8 +22,10 @@ export async function postOrderTransaction(
   order: PostableOrder,
   move: OrderPosting,
 ): Promise<void> {
-  await postTransaction(ctx, tx, { ...move, currency: order.currency });
-  await recordMovement(ctx, tx, order, move);
+  await waitForAll([
+    postTransaction(ctx, tx, { ...move, currency: order.currency }),
+    recordMovement(ctx, tx, order, move),
+  ]);
 }
 
 /** The entries of all parties to an order. A refund has the same entries with opposite signs. */

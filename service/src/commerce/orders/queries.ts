@@ -1,4 +1,4 @@
-import type { OrderStatus } from "@stoa/contract";
+import type { OrderStatus, SuspensionReason } from "@stoa/contract";
 import { sql } from "kysely";
 import { jsonBuildObject } from "kysely/helpers/postgres";
 import type { Context } from "../../core/context.ts";
@@ -6,6 +6,7 @@ import type { CardSummary } from "../../integrations/payments/payments.ts";
 import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { EMPTY_PAGE, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { waitForAll } from "../../platform/db/pipeline.ts";
 import { OPEN_CHARGE_STATUSES } from "../charges/charge-queries.ts";
 
 export interface NewOrder {
@@ -41,12 +42,14 @@ export interface NewOrder {
   /** null for a free order. */
   paymentMethodId: string | null;
   createdAt: Date;
+  /** The first request to the provider follows the insert. null: nothing is charged. */
+  askedAt: Date | null;
 }
 
 export interface OrderRow
   extends Omit<
     NewOrder,
-    "buyerName" | "buyerEmail" | "sellerName" | "feeBasisPoints" | "commissionBasisPoints"
+    "buyerName" | "buyerEmail" | "sellerName" | "feeBasisPoints" | "commissionBasisPoints" | "askedAt"
   > {
   sellerName: string;
   sellerHandle: string | null;
@@ -81,7 +84,8 @@ export async function insertOrder(tx: Tx, order: NewOrder): Promise<boolean> {
     .onConflict((conflict) =>
       conflict
         .columns(["buyerId", "productId"])
-        .where("status", "in", ["pending", "requires_action"])
+        // Literals, as in the index: with values, PostgreSQL cannot prepare the statement.
+        .where("status", "in", [sql.lit("pending"), sql.lit("requires_action")])
         .doNothing(),
     )
     .returning("id")
@@ -170,8 +174,32 @@ export const findOpenOrder = (db: Queries, buyerId: string, productId: string) =
 
 /** Serializes webhooks and jobs. Two statements: a single one that waits for the lock would return the entitlement from before the wait. */
 export async function lockOrder(tx: Tx, id: string): Promise<OrderRow | undefined> {
-  await tx.selectFrom("orders").select("id").where("id", "=", id).forUpdate().execute();
-  return findOrder(tx, id);
+  const [, order] = await waitForAll([lockOrderRow(tx, id), findOrder(tx, id)]);
+  return order;
+}
+
+const lockOrderRow = (tx: Tx, id: string) =>
+  tx.selectFrom("orders").select("id").where("id", "=", id).forUpdate().execute();
+
+/** Why a paid order would give its buyer nothing. Reads after the wait for the lock. */
+export interface Usability {
+  isOwned: boolean;
+  moderationCode: SuspensionReason | null;
+  isPartyGone: boolean;
+}
+
+export async function findUsability(tx: Tx, id: string): Promise<Usability | undefined> {
+  const { rows } = await sql<Usability>`
+    select exists (select from entitlements e
+                    where e.buyer_id = o.buyer_id and e.product_id = o.product_id and e.status <> 'revoked') as "isOwned",
+           p.moderation_code as "moderationCode",
+           b.closed_at is not null or s.closed_at is not null as "isPartyGone"
+      from orders o
+      join products p on p.id = o.product_id
+      join users b on b.id = o.buyer_id
+      join users s on s.id = o.seller_id
+     where o.id = ${id}`.execute(tx);
+  return rows[0];
 }
 
 export interface OrderFilter extends Paging {
@@ -223,19 +251,46 @@ export interface OrderUpdate {
 export const updateOrder = (tx: Tx, id: string, move: OrderUpdate) =>
   tx.updateTable("orders").set(move).where("id", "=", id).execute();
 
-/** Numbers have no gaps, because a rollback also reverts the counter. */
-export async function nextReceiptNumber(tx: Tx, sellerId: string, year: number): Promise<number> {
-  const { last } = await tx
-    .insertInto("receiptCounters")
-    .values({ sellerId, year, last: 1 })
-    .onConflict((conflict) =>
-      conflict
-        .columns(["sellerId", "year"])
-        .doUpdateSet((row) => ({ last: row("receiptCounters.last", "+", 1) })),
+type Completion = Required<Pick<OrderUpdate, "completedAt" | "maturesAt">> &
+  Pick<OrderUpdate, "paymentId" | "paymentMethod" | "processorFeeMinor">;
+
+/**
+ * Completes the order with the seller's next receipt number of the year, and returns what changed besides the payment.
+ * Numbers have no gaps, because a rollback also reverts the counter.
+ */
+export async function completeOrderRow(
+  tx: Tx,
+  { id, sellerId }: { id: string; sellerId: string },
+  completion: Completion,
+) {
+  const { completedAt, maturesAt } = completion;
+  const year = completedAt.getUTCFullYear();
+  const changed = {
+    status: "completed" as const,
+    actionUrl: null,
+    receiptYear: year,
+    completedAt,
+    maturesAt,
+  };
+  const { receiptNumber } = await tx
+    .with("receipt", (db) =>
+      db
+        .insertInto("receiptCounters")
+        .values({ sellerId, year, last: 1 })
+        .onConflict((conflict) =>
+          conflict
+            .columns(["sellerId", "year"])
+            .doUpdateSet((row) => ({ last: row("receiptCounters.last", "+", 1) })),
+        )
+        .returning("last"),
     )
-    .returning("last")
+    .updateTable("orders")
+    .from("receipt")
+    .set((row) => ({ ...completion, ...changed, receiptNumber: row.ref("receipt.last") }))
+    .where("id", "=", id)
+    .returning("receipt.last as receiptNumber")
     .executeTakeFirstOrThrow();
-  return last;
+  return { ...changed, receiptNumber };
 }
 
 /** As buyer and as seller. */

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { sql } from "kysely";
+import { type Market, openMarket } from "../../../test/market.ts";
+import { askedDuring, costOf } from "../../../test/statements.ts";
+import type { Queries } from "./database.ts";
+import { inPipeline, inPipelinedTransaction, waitForAll } from "./pipeline.ts";
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+  await market.query("create table notes (note text primary key)");
+});
+after(() => market.close());
+
+const insertNote = (db: Queries, note: string) => sql`insert into notes values (${note})`.execute(db);
+const listNotes = async () =>
+  (await market.query("select note from notes order by note")).rows.map((row) => row.note);
+const pool = () => market.service.ctx.pool;
+
+test("a pipelined transaction: begin and reads, all writes, and the commit are a round trip each", async () => {
+  const asked = await askedDuring(() =>
+    inPipelinedTransaction(
+      pool(),
+      (tx) => waitForAll([sql`select 1 as one`.execute(tx), sql`select 2 as two`.execute(tx)]),
+      (tx) => waitForAll(["a", "b", "c"].map((note) => insertNote(tx, note))),
+    ),
+  );
+  assert.deepEqual(costOf(asked), { statements: 7, roundTrips: 3, transactions: 1 });
+  assert.deepEqual(
+    asked.flatMap(({ values }) => values),
+    ["a", "b", "c"],
+  );
+  assert.deepEqual(await listNotes(), ["a", "b", "c"]);
+});
+
+test("a pipeline without a transaction: one round trip, results in order", async () => {
+  const results = await inPipeline(pool(), (db) =>
+    waitForAll([sql`select 1 as one`.execute(db), sql`select 2 as two`.execute(db)]),
+  );
+  assert.deepEqual(
+    results.map(({ rows }) => rows),
+    [[{ one: 1 }], [{ two: 2 }]],
+  );
+});
+
+test("a pipelined transaction whose second statement fails: throws that error, and writes nothing", async () => {
+  const write = inPipelinedTransaction(
+    pool(),
+    async () => {},
+    async (tx) => {
+      const twoSteps = insertNote(tx, "first").then(() => insertNote(tx, "after the failure"));
+      // Repeated often enough that one of them is the first to be prepared.
+      const later = Array.from({ length: 6 }, (_, n) => insertNote(tx, `later ${n}`));
+      await waitForAll([twoSteps, insertNote(tx, "a"), ...later]);
+    },
+  );
+  await assert.rejects(write, { code: "23505" });
+  assert.deepEqual(await listNotes(), ["a", "b", "c"]);
+});
+
+test("a pipelined transaction whose caller ignores a failed statement: throws instead of committing", async () => {
+  const write = inPipelinedTransaction(
+    pool(),
+    async () => {},
+    (tx) => Promise.allSettled([insertNote(tx, "d"), insertNote(tx, "a")]),
+  );
+  await assert.rejects(write, /rolled back/);
+  assert.deepEqual(await listNotes(), ["a", "b", "c"]);
+});

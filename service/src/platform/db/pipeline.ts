@@ -1,0 +1,76 @@
+import type pg from "pg";
+import { asTransaction, type Database, type Queries, type Tx } from "./database.ts";
+
+/** pg sends a statement without waiting for the answers before it. Its types omit the field. */
+type PipelineClient = pg.PoolClient & { pipeline: boolean };
+
+/** Follow from the error of an earlier statement: the transaction is aborted, so that a later one was not prepared either. */
+const FOLLOW_UP_ERRORS: ReadonlySet<unknown> = new Set(["25P02", "26000"]);
+
+/**
+ * Throws the first error when all have ended: what continued after a rollback would write outside of the transaction.
+ */
+export async function waitForAll<const Work extends readonly unknown[]>(
+  work: Work,
+): Promise<{ -readonly [Key in keyof Work]: Awaited<Work[Key]> }> {
+  const results = await Promise.allSettled(work);
+  const errors = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+  if (errors.length > 0) throw errors.find((error) => !FOLLOW_UP_ERRORS.has(error?.code)) ?? errors[0];
+  return results.map((result) => (result as PromiseFulfilledResult<unknown>).value) as never;
+}
+
+/** Statements that start together are sent together, in that order. */
+export const inPipeline = <T>(pool: pg.Pool, work: (db: Queries) => Promise<T>): Promise<T> =>
+  withPipeline(pool, (_client, db) => work(db));
+
+/**
+ * A transaction whose statements are sent together if they start together: a round trip each for `read`, for `work` if
+ * it starts all at once, and for the commit. `read` only reads and locks, because `begin` may turn out to have failed.
+ */
+export const inPipelinedTransaction = <Found, T>(
+  pool: pg.Pool,
+  read: (tx: Tx) => Promise<Found>,
+  work: (tx: Tx, found: Found) => Promise<T>,
+): Promise<T> =>
+  withPipeline(pool, async (client, tx) => {
+    try {
+      const [, found] = await waitForAll([client.query("begin"), read(tx)]);
+      const result = await work(tx, found);
+      const { command } = await client.query("commit");
+      if (command !== "COMMIT") throw new Error("A statement failed, so the transaction was rolled back");
+      return result;
+    } catch (error) {
+      // The pool drops a connection that is lost.
+      await client.query("rollback").catch(() => {});
+      throw error;
+    }
+  });
+
+async function withPipeline<T>(
+  pool: pg.Pool,
+  work: (client: pg.PoolClient, tx: Tx) => Promise<T>,
+): Promise<T> {
+  const client = (await pool.connect()) as PipelineClient;
+  client.pipeline = true;
+  try {
+    return await work(client, await transactionOn(client));
+  } finally {
+    client.release();
+  }
+}
+
+const opened = new WeakMap<pg.PoolClient, Promise<Tx>>();
+
+function transactionOn(client: pg.PoolClient): Promise<Tx> {
+  const known = opened.get(client) ?? openTransaction(client);
+  opened.set(client, known);
+  return known;
+}
+
+/** Kysely starts at the first use; statements that wait for that could be sent in another order. */
+async function openTransaction(client: pg.PoolClient): Promise<Tx> {
+  const tx = asTransaction(client);
+  const db: Database = tx;
+  await db.connection().execute(async () => {});
+  return tx;
+}
