@@ -32,16 +32,10 @@ export function replayOf(
     else constants[name] = text;
     return `:${name}`;
   };
-  const statements = asked.map(({ text, values }) =>
-    statementOf(text.replace(/\$(\d+)/g, (_, place) => variableOf(values[Number(place) - 1]))),
+  const statements = asked.map(
+    ({ text, values }) => `${text.replace(/\$(\d+)/g, (_, place) => variableOf(values[Number(place) - 1]))};`,
   );
   return { script: [beginning(made), ...statements, ""].join("\n"), constants };
-}
-
-/** The receipt's number is the only value that one statement takes from another's result. */
-function statementOf(text: string): string {
-  if (/insert into "receipt_counters"/.test(text)) return `${text} \\gset`;
-  return `${text.replace(/("receipt_number" = ):\w+/, "$1:last")};`;
 }
 
 /** As the driver sends it. */

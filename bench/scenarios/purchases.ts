@@ -6,7 +6,7 @@ import { verifyLedger } from "@stoa/service/commerce/ledger/verification.ts";
 import type { Context, Member } from "@stoa/service/core/context.ts";
 import { toId, toUuid } from "@stoa/service/core/ids.ts";
 import { openDatabase, openPool } from "@stoa/service/platform/db/database.ts";
-import { askedDuring } from "@stoa/service/test/statements.ts";
+import { askedDuring, costOf } from "@stoa/service/test/statements.ts";
 import type pg from "pg";
 import { problemsOf } from "../ledger-problems.ts";
 import type { Lane } from "../load.ts";
@@ -57,7 +57,9 @@ export async function measurePurchases(options: Options): Promise<Report> {
   const shop = await openShop(options);
   const pool = openPool({ ...shop.connection, maxConnections: 2 });
   atEnd(() => pool.end());
-  const { markets, replay } = await withBase(shop.dataDir, shop.connection, ({ ctx }) => prepare(ctx, pool));
+  const { markets, replay, cost } = await withBase(shop.dataDir, shop.connection, ({ ctx }) =>
+    prepare(ctx, pool),
+  );
   const isCompared = await hasPgbench();
   const results = markets.flatMap((market) =>
     LOADS.map((load): Result & typeof load => ({ ...load, market, ours: [], bare: [] })),
@@ -70,7 +72,7 @@ export async function measurePurchases(options: Options): Promise<Report> {
     }
   }
   await mustBeProved(pool);
-  return reportOf(results, isCompared);
+  return reportOf(results, isCompared, cost);
 }
 
 async function prepare(ctx: Context, pool: pg.Pool) {
@@ -88,7 +90,7 @@ async function prepare(ctx: Context, pool: pg.Pool) {
     await openMarket(ctx, pool, `${SELLERS} sellers`, await productsOf(sellers)),
     await openMarket(ctx, pool, "one seller", await productsOf(sellers.slice(0, 1))),
   ];
-  return { markets, replay: await watchPurchase(ctx, markets[1]!) };
+  return { markets, ...(await watchPurchase(ctx, markets[1]!)) };
 }
 
 async function largestSellers(pool: pg.Pool): Promise<string[]> {
@@ -140,7 +142,10 @@ async function prepareTurns(pool: pg.Pool, table: string, productIds: string[]):
 }
 
 /** Records the statements of one purchase, without those of the fake provider. */
-async function watchPurchase(ctx: Context, market: Market): Promise<Replay> {
+async function watchPurchase(
+  ctx: Context,
+  market: Market,
+): Promise<{ replay: Replay; cost: ReturnType<typeof costOf> }> {
   const { userId } = await hasBuyer(ctx);
   const caller: Member = {
     ...{ kind: "key", keyId: "bench", userId, role: "user", plan: "enterprise", quota: null },
@@ -156,12 +161,14 @@ async function watchPurchase(ctx: Context, market: Market): Promise<Replay> {
     "select seller_id as seller from orders where id = $1",
     [order],
   );
-  return replayOf(without(asked, /fake_provider/), {
+  const own = without(asked, /fake_provider/);
+  const replay = replayOf(own, {
     varying: { buyer: userId, product, seller: rows[0]!.seller },
     beginning: (made) => `\\set n :first + :turn * :clients + :client_id
 \\set turn :turn + 1
 select buyer, product, seller, ${made.map((name) => `uuidv7() as ${name}`).join(", ")} from :table where n = :n::int \\gset`,
   });
+  return { replay, cost: costOf(own) };
 }
 
 const buy = (shop: Shop, market: Market, { atOnce, purchases }: (typeof LOADS)[number]): Promise<Measured> =>
@@ -200,7 +207,11 @@ async function mustBeProved(pool: pg.Pool): Promise<void> {
   if (transactions === 0) throw new Error("nothing was booked");
 }
 
-function reportOf(results: Result[], isCompared: boolean): Report {
+function reportOf(
+  results: Result[],
+  isCompared: boolean,
+  { statements, roundTrips, transactions }: ReturnType<typeof costOf>,
+): Report {
   const rows = results.map(({ market, atOnce, ours, bare }) => {
     const middle = (which: keyof Measured) => median(ours.map((result) => result[which]));
     const ratio = median(bare.map((perSecond, round) => ours[round]!.perSecond / perSecond));
@@ -226,6 +237,7 @@ function reportOf(results: Result[], isCompared: boolean): Report {
     columns: ["purchases", "at once", ...times, "pgbench", "of pgbench", "aim", "met"],
     rows,
     notes: [
+      `The service sends ${statements} statements of a purchase in ${roundTrips} round trips and ${transactions} transactions, beside those of its HTTP server.`,
       isCompared
         ? "`pgbench` is the same statements with the same values, as many at once, without a service and without what the fake provider writes."
         : WITHOUT_PGBENCH,
