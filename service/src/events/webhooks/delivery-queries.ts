@@ -12,18 +12,35 @@ interface FanOutBatch {
   after: string | null;
 }
 
-/** `lastAccount` is null when the next batch starts with the first account. */
-export async function fanOutEvents(
+interface CreatedAndClaimed {
+  /** The number of events whose deliveries were created. */
+  handled: number;
+  /** null when the next batch starts with the first account. */
+  lastAccount: string | null;
+  claimed: ClaimedDelivery[];
+  /** A queue of a slow endpoint is due. */
+  hasSlow: boolean;
+}
+
+/** Creates the deliveries of new events and claims due ones of endpoints that are not slow. An idle worker asks this ten times a second. */
+export async function createAndClaimDeliveries(
   pool: pg.Pool,
-  { now, newId }: Pick<Context, "now" | "newId">,
+  { newId }: Pick<Context, "newId">,
   { oldest, byAccount, after }: FanOutBatch,
-): Promise<{ handled: number; lastAccount: string | null }> {
+  lease: Lease,
+  { limit, perAccount }: Omit<ClaimLimits, "isSlow">,
+): Promise<CreatedAndClaimed> {
   const { rows } = await pool.query({
-    name: "fan-out-events",
-    text: `select handled, last_account as "lastAccount" from create_deliveries($1, $2, $3, $4, $5)`,
-    values: [now(), newId(), oldest, byAccount, after ?? NIL],
+    name: "create-and-claim-deliveries",
+    text: `select handled, last_account as "lastAccount", has_slow as "hasSlow", ${CLAIMED_COLUMNS}
+             from create_and_claim_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    values: [
+      ...[lease.now, newId(), oldest, byAccount, after ?? NIL],
+      ...[limit, perAccount, lease.token, lease.until, lease.worker],
+    ],
   });
-  return rows[0] ?? { handled: 0, lastAccount: after };
+  const [{ handled, lastAccount, hasSlow }, ...claimed] = rows;
+  return { handled: handled ?? 0, lastAccount: handled === null ? after : lastAccount, hasSlow, claimed };
 }
 
 /** Always by id, so that two transactions do not deadlock. */
@@ -75,6 +92,11 @@ export interface ClaimedDelivery extends LeasedDelivery {
   /** Active secrets, newest first. */
   secrets: { id: string; sealed: string }[];
 }
+
+const CLAIMED_COLUMNS = `
+  id, event_id as "eventId", endpoint_id as "endpointId", status, attempts, scheduled_attempts as "scheduledAttempts",
+  is_manual as "isManual", resume_at as "resumeAt", lease_token as "leaseToken", body, sealed_body as "sealedBody",
+  user_id as "userId", url, content, prefix, secrets`;
 
 export interface Lease {
   now: Date;
@@ -138,33 +160,10 @@ async function readClaimed(
   if (leased.length === 0) return [];
   const { rows } = await pool.query({
     name: "read-claimed-deliveries",
-    text: `
-      select d.id, d.event_id as "eventId", d.endpoint_id as "endpointId", d.status, d.attempts, d.scheduled_attempts as "scheduledAttempts",
-             d.is_manual as "isManual", d.resume_at as "resumeAt", d.lease_token as "leaseToken",
-             e.body, e.sealed_body as "sealedBody", p.user_id as "userId", p.url, p.signature_content as content, p.signature_prefix as prefix,
-             (select coalesce(json_agg(json_build_object('id', s.id, 'sealed', s.sealed_secret) order by s.activates_at desc, s.id desc), '[]')
-                from webhook_secrets s
-               where s.endpoint_id = coalesce(p.signs_as, p.id) and s.activates_at <= $1 and (s.expires_at is null or s.expires_at > $1)) as secrets
-        from webhook_deliveries d join events e on e.id = d.event_id join webhook_endpoints p on p.id = d.endpoint_id
-       where d.id = any ($2::uuid[]) and d.lease_token = $3`,
+    text: `select ${CLAIMED_COLUMNS} from read_claimed_deliveries($1, $2, $3)`,
     values: [now, leased.map(({ id }) => id), token],
   });
   return rows;
-}
-
-/** An idle worker asks this ten times a second, so it is one cheap statement. */
-export async function findWork(
-  pool: pg.Pool,
-  now: Date,
-): Promise<{ hasEvents: boolean; hasQuick: boolean; hasSlow: boolean }> {
-  const { rows } = await pool.query({
-    name: "find-webhook-work",
-    text: `select exists (select from events where seq is null) as "hasEvents",
-                  exists (select from webhook_queues where not is_slow and next_due <= $1 and (blocked_until <= $1 or has_urgent)) as "hasQuick",
-                  exists (select from webhook_queues where is_slow and next_due <= $1 and (blocked_until <= $1 or has_urgent)) as "hasSlow"`,
-    values: [now],
-  });
-  return rows[0];
 }
 
 export interface DeliveryAttempt {

@@ -4,11 +4,11 @@ import { DeadWorkerDetector, type Presence } from "../../platform/db/dead-worker
 import { attemptDelivery, createUnsentAttempt, type PostedAttempt } from "./attempt.ts";
 import { AttemptRecorder } from "./attempt-recorder.ts";
 import { toAttemptResult } from "./attempt-result.ts";
-import { createDeliveries, type FanOutCursor } from "./create-deliveries.ts";
+import { createAndClaim, type FanOutCursor } from "./create-deliveries.ts";
 import {
   type ClaimedDelivery,
+  type ClaimLimits,
   claimDeliveries,
-  findWork,
   type Lease,
   listLeasingWorkers,
   reclaimDeliveries,
@@ -18,7 +18,6 @@ import {
 
 /** Two pools, so that slow endpoints do not use all capacity. */
 interface AttemptPool {
-  isSlow: boolean;
   capacity: number;
   /** Attempts that the pool starts before it waits for results: few, so that a killed worker repeats few. */
   batchSize: number;
@@ -27,9 +26,9 @@ interface AttemptPool {
 }
 
 const createPools = (): Record<"quick" | "slow", AttemptPool> => ({
-  quick: { isSlow: false, capacity: 192, batchSize: 32, inFlight: new Set() },
+  quick: { capacity: 192, batchSize: 32, inFlight: new Set() },
   /** For endpoints that answered slowly, until they answer quickly again. */
-  slow: { isSlow: true, capacity: 64, batchSize: 4, inFlight: new Set() },
+  slow: { capacity: 64, batchSize: 4, inFlight: new Set() },
 });
 
 /** Share of the free capacity for one account, so that its hanging endpoints leave some for others. */
@@ -124,14 +123,11 @@ export class DeliveryWorker {
 
   /** Returns whether any work was started. */
   async runOnce(): Promise<boolean> {
-    const ctx = this.#ctx;
-    const { hasEvents, hasQuick, hasSlow } = await findWork(ctx.pool, ctx.now());
-    const created = hasEvents ? await createDeliveries(ctx, this.#cursor) : 0;
     const { quick, slow } = this.#pools;
-    const started =
-      (hasQuick || created > 0 ? await this.#startAttempts(quick) : 0) +
-      (hasSlow ? await this.#startAttempts(slow) : 0);
-    return created + started > 0;
+    const lease = this.#createLease();
+    const work = await createAndClaim(this.#ctx, this.#cursor, lease, this.#findLimits(quick));
+    this.#startAttempts(work.claimed, quick);
+    return work.handled + work.claimed.length + (work.hasSlow ? await this.#claimSlow(slow) : 0) > 0;
   }
 
   /** A delivery that killed several workers gets a recorded attempt. */
@@ -157,17 +153,21 @@ export class DeliveryWorker {
     return { now, token: this.#ctx.newId(), until, worker: this.#presence?.key ?? null };
   }
 
-  async #startAttempts(attemptPool: AttemptPool): Promise<number> {
-    const free = attemptPool.capacity - attemptPool.inFlight.size;
-    if (free === 0) return 0;
-    const limits = {
-      isSlow: attemptPool.isSlow,
-      limit: Math.min(free, attemptPool.batchSize),
-      perAccount: Math.ceil(free * MAX_SHARE_PER_ACCOUNT),
-    };
-    const claimed = await claimDeliveries(this.#ctx.pool, this.#createLease(), limits);
-    for (const delivery of claimed) this.#startAttempt(delivery, attemptPool.inFlight);
+  async #claimSlow(slow: AttemptPool): Promise<number> {
+    const limits = this.#findLimits(slow);
+    if (limits.limit === 0) return 0;
+    const claimed = await claimDeliveries(this.#ctx.pool, this.#createLease(), { isSlow: true, ...limits });
+    this.#startAttempts(claimed, slow);
     return claimed.length;
+  }
+
+  #findLimits({ capacity, batchSize, inFlight }: AttemptPool): Omit<ClaimLimits, "isSlow"> {
+    const free = capacity - inFlight.size;
+    return { limit: Math.min(free, batchSize), perAccount: Math.ceil(free * MAX_SHARE_PER_ACCOUNT) };
+  }
+
+  #startAttempts(claimed: ClaimedDelivery[], { inFlight }: AttemptPool): void {
+    for (const delivery of claimed) this.#startAttempt(delivery, inFlight);
   }
 
   #startAttempt(delivery: ClaimedDelivery, inFlight: Set<Promise<void>>): void {

@@ -1,0 +1,32 @@
+-- Version 1
+
+-- Creates the deliveries of new events, claims due ones of the queues that are not slow, and reads these: one commit and one round trip from
+-- an event to its attempt. The first row has no delivery: it says how many events were handled, where the next batch starts, and whether a
+-- slow queue is due. Ids of created deliveries count up from `first_id`.
+create or replace function create_and_claim_deliveries(
+  at timestamptz, first_id uuid, oldest integer, by_account integer, after uuid,
+  max_count integer, per_account integer, token uuid, until timestamptz, worker integer
+) returns table (
+  handled integer, last_account uuid, has_slow boolean,
+  id uuid, event_id uuid, endpoint_id uuid, status text, attempts integer, scheduled_attempts smallint, is_manual boolean,
+  resume_at timestamptz, lease_token uuid, body text, sealed_body text, user_id uuid, url text, content text, prefix boolean, secrets json)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  claimed uuid[];
+begin
+  handled := 0;
+  last_account := after;
+  if exists (select from events where seq is null) then
+    select c.handled, c.last_account into handled, last_account from create_deliveries(at, first_id, oldest, by_account, after) c;
+  end if;
+  has_slow := exists (select from webhook_queues where is_slow and next_due <= at and (blocked_until <= at or has_urgent));
+  return next;
+  if max_count > 0 and exists (
+    select from webhook_queues where not is_slow and next_due <= at and (blocked_until <= at or has_urgent)) then
+    claimed := array(select d.id from claim_deliveries(at, false, max_count, per_account, token, until, worker) d);
+  end if;
+  if claimed <> '{}' then
+    return query select null::integer, null::uuid, null::boolean, d.* from read_claimed_deliveries(at, claimed, token) d;
+  end if;
+end $$;
