@@ -34,9 +34,9 @@ const createPools = (): Record<"quick" | "slow", AttemptPool> => ({
 /** Share of the free capacity for one account, so that its hanging endpoints leave some for others. */
 const MAX_SHARE_PER_ACCOUNT = 1 / 4;
 /** While events arrive, so that none of them waits for the idle interval. */
-const BUSY_POLL_INTERVAL_MS = 3;
+const BUSY_POLL_INTERVAL_MS = 1;
 /** The time after its last work in which a worker counts as busy. */
-const BUSY_MS = 250;
+const BUSY_MS = 50;
 /** Longer than a post and the recording of its result. */
 const LEASE_MS = 60_000;
 const IDLE_POLL_INTERVAL_MS = 100;
