@@ -206,6 +206,7 @@ export const isSameKeySql = (
 interface MovedCalls {
   /** JSON. */
   ended: string;
+  endedIds: string[];
   /** JSON. */
   opened: string;
   condition: RawBuilder<unknown>;
@@ -223,7 +224,13 @@ export const moveCallsSql = (
   const opens = opened
     .map(({ reservation: { price, ...reservation }, key }) => ({ ...key, ...reservation, ...price }))
     .toSorted((a, b) => (a.providerKeyId < b.providerKeyId ? -1 : 1));
-  return buildMoveCallsSql({ ended: JSON.stringify(ends), opened: JSON.stringify(opens), condition });
+  const endedIds = ends.map(({ callId }) => callId);
+  return buildMoveCallsSql({
+    ended: JSON.stringify(ends),
+    endedIds,
+    opened: JSON.stringify(opens),
+    condition,
+  });
 };
 
 /** A column of the same statement: the reservations of `moveCallsSql`, by call id. */

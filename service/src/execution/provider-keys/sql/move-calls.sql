@@ -3,7 +3,9 @@
 ended_calls as (
   update provider_calls c set cost_usd = ended."costUsd", ended_at = ended."endedAt"
     from jsonb_to_recordset(:ended::jsonb) as ended ("callId" uuid, "costUsd" numeric, "endedAt" timestamptz)
-   where :condition and c.id = ended."callId" and c.ended_at is null
+   where :condition and c.id = ended."callId" and c.id = any (:endedIds::uuid[])
+     -- Not `is null`: the planner would read the index of open calls, with all calls that ended since its last vacuum.
+     and coalesce(c.ended_at, 'infinity') = 'infinity'
   returning c.id),
 opened_calls as materialized (
   select opened."callId",
