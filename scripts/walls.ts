@@ -16,6 +16,7 @@ const groups: Record<string, Record<string, string[]>> = {
     audit: ["db", "http"],
     jobs: ["db"],
     email: ["db", "http", "jobs"],
+    processes: ["http"],
   },
   integrations: {
     egress: [],

@@ -29,6 +29,8 @@ interface FakeProviderOptions {
   environment?: string;
   store: FakeStore;
   now: () => Date;
+  /** Signs the webhooks; default: a random one. */
+  secret?: Buffer;
   /** Default: any free port. */
   port?: number;
   /** The base URL of its pages for browsers; default: its own origin. */
@@ -42,13 +44,13 @@ export async function startFakeProvider({
   environment = "test",
   store,
   now,
+  secret = randomBytes(32),
   port = 0,
   pagesUrl,
   webhookDelays,
 }: FakeProviderOptions): Promise<FakeProvider> {
   if (environment !== "test")
     throw new Error(`The fake payment provider moves no money and does not start in ${environment}`);
-  const secret = randomBytes(32);
   const webhooks = createWebhookSender(secret, now, webhookDelays);
   let origin = "";
   const pageUrl = (path: string) => new URL(`${pagesUrl?.() ?? origin}${path}`);
@@ -58,7 +60,8 @@ export async function startFakeProvider({
       .then((reply) => send(response, reply));
   });
   await new Promise<void>((resolve, reject) => {
-    server.once("error", reject).listen(port, "127.0.0.1", resolve);
+    // Not shared with other processes of node:cluster: each has a provider of its own.
+    server.once("error", reject).listen({ port, host: "127.0.0.1", exclusive: true }, resolve);
   });
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {

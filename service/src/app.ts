@@ -1,5 +1,6 @@
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, Server } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { endpoints } from "@stoa/contract";
 import type { FastifyInstance } from "fastify";
 import type pg from "pg";
@@ -55,6 +56,7 @@ import { planRoutes } from "./commerce/plans/routes.ts";
 import { referralRoutes } from "./commerce/referrals/routes.ts";
 import type { Config } from "./core/config/config.ts";
 import { type Context, responsibleCallerOf } from "./core/context.ts";
+import { type ListeningAddress, originAt } from "./core/loopback.ts";
 import { networkOf } from "./core/network.ts";
 import { findOldestUnprocessedEvent } from "./events/feed/feed-queries.ts";
 import { eventRoutes } from "./events/feed/routes.ts";
@@ -83,11 +85,15 @@ import { addEmailPages } from "./platform/email/pages.ts";
 import { addAssets } from "./platform/http/assets.ts";
 import type { StreamTimeouts } from "./platform/http/event-stream.ts";
 import { hasPlainCookies } from "./platform/http/plain-cookies.ts";
-import { createPrometheusMetrics, type PrometheusMetrics } from "./platform/http/prometheus.ts";
+import {
+  createPrometheusMetrics,
+  type PrometheusMetrics,
+  type Siblings,
+} from "./platform/http/prometheus.ts";
 import { type AuthChannel, createRateLimits, type RateLimits } from "./platform/http/rate-limit.ts";
-import { buildServer, originOf } from "./platform/http/server.ts";
+import { buildServer } from "./platform/http/server.ts";
 import type { RequestDeadlines, ServerDependencies } from "./platform/http/server-dependencies.ts";
-import { addSystemPages, type SystemPages } from "./platform/http/system-pages.ts";
+import { addSystemPages, type Readiness, type SystemPages } from "./platform/http/system-pages.ts";
 import { runPeriodically } from "./platform/jobs/interval.ts";
 import { addClientFiles } from "./web/builds/routes.ts";
 import { addDiscoveryPages } from "./web/discovery/routes.ts";
@@ -100,6 +106,10 @@ const POLL_CANCELS_INTERVAL_MS = 500;
 const GRACE_MS = 10_000;
 const FINAL_RESPONSE_MS = 3_000;
 const CLOSE_IDLE_INTERVAL_MS = 50;
+/** A process that is replaced waits this long for the next request of an idle connection, whose response closes it. */
+const KEEP_IDLE_MS = 5_000;
+/** The longest run of a prompt takes less. */
+const RETIRE_MS = 5 * 60_000;
 
 export const routes = [
   ...catalogRoutes,
@@ -154,6 +164,12 @@ export interface Overrides extends BaseOverrides {
   graceMs?: number;
   /** Closes this service and starts another one in its place. */
   restart?(): Promise<void>;
+  /** Of this process, where several share the work; default: STOA_ROLES. */
+  roles?: Config["roles"];
+  /** Where other processes of this node answer; this one only works in the background. */
+  answeredAt?: ListeningAddress;
+  /** The other processes of this node. */
+  siblings?: Siblings & { findReadiness(): Promise<Readiness>; catchUp(): Promise<void> };
 }
 
 export interface Service {
@@ -161,8 +177,13 @@ export interface Service {
   /** The address at which it listens. */
   origin: string;
   app: FastifyInstance;
+  metrics: PrometheusMetrics;
+  /** Of this process alone; empty: it is ready. */
+  findProblems(): Promise<string[]>;
+  /** Leaves the shared port to the other processes and resolves when all requests and runs have ended, at the latest after five minutes. */
+  retire(): Promise<void>;
   /** Is not ready for STOA_DRAIN_SECONDS, then ends what runs and everything else within 15 seconds. */
-  close(): Promise<void>;
+  close(how?: { drains: boolean }): Promise<void>;
 }
 
 /** The whole service: the base, its jobs and its HTTP server. */
@@ -174,19 +195,20 @@ export async function startService(
   const base = await openBase(config, connection, overrides);
   const { ctx } = base;
   const workers = new BackgroundWorkers(ctx);
-  const state: ServiceState = { workers, isEnding: false };
+  const roles = overrides.roles ?? config.roles;
+  const state: ServiceState = { workers, roles, isEnding: false };
   ctx.serviceControl = { pauseWork: () => workers.stop(), restart: overrides.restart ?? null };
   await removeReceivedBackups(ctx);
   await recordVersionStart(ctx);
-  const app = await buildHttpServer(ctx, state, overrides);
+  const metrics = metricsOf(ctx, overrides.siblings ?? null);
+  const app = await buildHttpServer(ctx, state, metrics, overrides);
   ctx.notifications.listen();
   await ctx.presence.start();
   const timers = startTimers(ctx);
-  if (config.roles.worker) await workers.start();
-  await overrides.beforeListening?.();
-  await app.listen({ host: config.host, port: config.port });
-  const origin = originOf(app);
-  base.onListening(app.server.address() as AddressInfo, origin);
+  if (roles.worker) await workers.start();
+  const address = overrides.answeredAt ?? (await listen(app, config, overrides));
+  const origin = originAt(address.address, address.port);
+  base.onListening(address, origin);
   if (hasPlainCookies(ctx))
     ctx.log.warn({ publicUrl: ctx.links.origin() }, "sign-in uses plain HTTP: cookies are not Secure");
   const drain = overrides.drain ?? (() => sleep(config.drainSeconds * 1_000));
@@ -194,15 +216,51 @@ export async function startService(
     ctx,
     origin,
     app,
-    async close() {
+    metrics,
+    findProblems: () => findReadinessProblems(ctx, state),
+    retire: () => retire(ctx, app, state),
+    async close({ drains } = { drains: true }) {
       state.isEnding = true;
-      await drain();
+      if (drains) await drain();
       await endRequestsAndWork(base, app, workers, overrides.graceMs ?? GRACE_MS);
       for (const timer of timers) await timer.stop();
       await ctx.presence.stop();
       await base.close();
     },
   };
+}
+
+async function listen(
+  app: FastifyInstance,
+  { host, port }: Config,
+  { beforeListening }: Overrides,
+): Promise<ListeningAddress> {
+  await beforeListening?.();
+  await app.listen({ host, port });
+  return app.server.address() as AddressInfo;
+}
+
+/**
+ * Each response closes its connection, so that its client comes back to another process. Only then are idle connections closed:
+ * a request may be on its way on them. `app.close()` would cut them at once.
+ */
+async function retire(ctx: Context, app: FastifyInstance, state: ServiceState): Promise<void> {
+  const begunAt = performance.now();
+  const elapsedMs = () => performance.now() - begunAt;
+  Server.prototype.close.call(app.server);
+  app.server.prependListener("request", (_request, response) => {
+    response.shouldKeepAlive = false;
+  });
+  void ctx.feed.close();
+  while (!state.isEnding && elapsedMs() < RETIRE_MS && (await isBusy(ctx, app))) {
+    if (elapsedMs() > KEEP_IDLE_MS) app.server.closeIdleConnections();
+    await sleep(CLOSE_IDLE_INTERVAL_MS);
+  }
+}
+
+async function isBusy(ctx: Context, app: FastifyInstance): Promise<boolean> {
+  const connections = await promisify(app.server.getConnections).call(app.server);
+  return connections > 0 || ctx.liveRuns.ids.length > 0;
 }
 
 /** Waits for what runs, and aborts its calls when that takes longer than the grace period. */
@@ -231,15 +289,15 @@ const startTimers = (ctx: Context) => [
 function buildHttpServer(
   ctx: Context,
   state: ServiceState,
-  { inspect, requestDeadlines, streamTimeouts }: Overrides,
+  metrics: PrometheusMetrics,
+  { inspect, requestDeadlines, streamTimeouts, siblings }: Overrides,
 ): Promise<FastifyInstance> {
-  const { config } = ctx;
-  const metrics = metricsOf(ctx);
+  const { roles } = state;
   const limits = rateLimitsOf(ctx);
   return buildServer({
     ctx,
     // A worker serves health checks, metrics and the reference only.
-    routes: config.roles.api ? routes : [],
+    routes: roles.api ? routes : [],
     metrics,
     identify: {
       key: (value) => authenticateApiKey(ctx, value),
@@ -248,6 +306,7 @@ function buildHttpServer(
       guest: (cookie) => ctx.guests.identify(cookie),
     },
     limits,
+    ...(siblings && { catchUpSiblings: siblings.catchUp }),
     ...(requestDeadlines && { requestDeadlines }),
     onAdminRefused: (caller, { method, path }, source) =>
       reportFailure(ctx, {
@@ -261,25 +320,30 @@ function buildHttpServer(
     ...(streamTimeouts && { streamTimeouts }),
     ...(inspect && { inspect }),
     addPages: (server) => {
-      addSystemPages(server, systemPagesOf(ctx, state, metrics));
-      if (config.roles.api) addRoomPages(server, ctx, limits);
+      addSystemPages(server, systemPagesOf(ctx, state, metrics, siblings));
+      if (roles.api) addRoomPages(server, ctx, limits);
     },
   });
 }
 
-const systemPagesOf = (ctx: Context, state: ServiceState, metrics: PrometheusMetrics): SystemPages => ({
+const systemPagesOf = (
+  ctx: Context,
+  state: ServiceState,
+  metrics: PrometheusMetrics,
+  siblings: Overrides["siblings"],
+): SystemPages => ({
   endpoints,
   origin: () => ctx.links.origin(),
   headerPrefix: ctx.config.webhookHeaderPrefix,
   hasTestKeys: ctx.config.environment === "test",
   metrics,
   metricsToken: ctx.config.metricsToken,
-  findReadinessProblems: () => findReadinessProblems(ctx, state),
-  warnings: () => (ctx.notifications.problem ? [`Nothing is cached: ${ctx.notifications.problem}`] : []),
+  findReadiness: () => findReadiness(ctx, state, siblings),
 });
 
-const metricsOf = (ctx: Context): PrometheusMetrics =>
+const metricsOf = (ctx: Context, siblings: Siblings | null): PrometheusMetrics =>
   createPrometheusMetrics({
+    siblings,
     registry: ctx.metrics.registry,
     jobs: () => ctx.jobs.readStatus(),
     openMoney: () => listOpenMoney(ctx.db, ctx.now()),
@@ -335,10 +399,31 @@ function addRoomPages(server: FastifyInstance, ctx: Context, limits: RateLimits)
 /** What of the service `/readyz` looks at. */
 interface ServiceState {
   workers: BackgroundWorkers;
+  roles: Config["roles"];
   isEnding: boolean;
 }
 
-async function findReadinessProblems(ctx: Context, { workers, isEnding }: ServiceState): Promise<string[]> {
+/** Of the whole node, whichever of its processes answers. */
+async function findReadiness(
+  ctx: Context,
+  state: ServiceState,
+  siblings: Overrides["siblings"],
+): Promise<Readiness> {
+  const [own, others] = await Promise.all([
+    findReadinessProblems(ctx, state),
+    siblings?.findReadiness() ?? { problems: [], warnings: [] },
+  ]);
+  const warnings = ctx.notifications.problem ? [`Nothing is cached: ${ctx.notifications.problem}`] : [];
+  return {
+    problems: [...new Set([...own, ...others.problems])],
+    warnings: [...warnings, ...others.warnings],
+  };
+}
+
+async function findReadinessProblems(
+  ctx: Context,
+  { workers, roles, isEnding }: ServiceState,
+): Promise<string[]> {
   if (isEnding) return ["the service is ending"];
   const problems: string[] = [];
   const writable = await acceptsWrites(ctx.pool).catch(() => null);
@@ -348,7 +433,7 @@ async function findReadinessProblems(ctx: Context, { workers, isEnding }: Servic
   if (migrationProblem) problems.push(migrationProblem);
   const skew = describeSkew(ctx.clock.skewMs);
   if (skew) problems.push(skew);
-  else if (ctx.config.roles.worker && !workers.areRunning()) problems.push("the job queue does not run");
+  else if (roles.worker && !workers.areRunning()) problems.push("the job queue does not run");
   return problems;
 }
 

@@ -1,5 +1,4 @@
 import { hkdfSync } from "node:crypto";
-import type { AddressInfo } from "node:net";
 import type pg from "pg";
 import type { Logger } from "pino";
 import { createKeyCache } from "./accounts/api-keys/key-cache.ts";
@@ -17,7 +16,7 @@ import type { FailPoints } from "./core/fail-points.ts";
 import { newUuid } from "./core/ids.ts";
 import { createLinks } from "./core/links.ts";
 import { createLog } from "./core/log.ts";
-import { originAt } from "./core/loopback.ts";
+import { type ListeningAddress, originAt } from "./core/loopback.ts";
 import { Metrics } from "./core/telemetry/metrics.ts";
 import { createVault } from "./core/vault.ts";
 import { EventFeed } from "./events/feed/feed.ts";
@@ -56,6 +55,8 @@ export interface BaseOverrides extends IntegrationOverrides {
   log?: Logger;
   failPoints?: FailPoints;
   answerMemory?: AnswerMemory;
+  /** In the place of counters in this process; while they do not answer, this process counts for itself. */
+  createCounters?: (now: () => Date) => RateLimitCounters;
 }
 
 /** The rooms and what they stand on, without a door: enough for operator commands and the demo. */
@@ -63,7 +64,7 @@ export interface Base {
   ctx: Context;
   close(): Promise<void>;
   /** Where the server listens, once it does: what users give must not lead there, and links begin there. */
-  onListening(address: AddressInfo, origin: string): void;
+  onListening(address: ListeningAddress, origin: string): void;
   abortCalls(): void;
 }
 
@@ -125,7 +126,7 @@ async function buildBase(
   const ctx: Context = {
     ...createContextParts({ config, pool, connection, notifications, answerMemory }, options),
     links: createLinks(() => origin, secretsFor(config, "stoa signed links")),
-    counters: await openCounters(config, now, log),
+    counters: await openCounters(config, now, log, options.createCounters),
     db,
     metrics,
     jobs,
@@ -206,9 +207,17 @@ const createContextParts = (
 });
 
 /** The client of Redis is loaded where there is one. */
-async function openCounters({ redisUrl }: Config, now: () => Date, log: Logger): Promise<RateLimitCounters> {
+async function openCounters(
+  { redisUrl }: Config,
+  now: () => Date,
+  log: Logger,
+  createShared: BaseOverrides["createCounters"],
+): Promise<RateLimitCounters> {
   const own = new MemoryCounters(now);
-  if (!redisUrl) return own;
+  if (!redisUrl)
+    return createShared
+      ? new FallbackCounters(createShared(now), own, { now, log, hasOwnTimeout: true })
+      : own;
   const { pingRedis, RedisCounters } = await import("./platform/http/redis-counters.ts");
   pingRedis(redisUrl).catch((error) =>
     log.error(

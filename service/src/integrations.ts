@@ -1,4 +1,4 @@
-import type { AddressInfo } from "node:net";
+import { hkdfSync } from "node:crypto";
 import { join } from "node:path";
 import type pg from "pg";
 import {
@@ -10,9 +10,9 @@ import {
 import type { Config, StripeSettings } from "./core/config/config.ts";
 import { parseS3Url } from "./core/config/s3-url.ts";
 import type { Context } from "./core/context.ts";
-import { originAt } from "./core/loopback.ts";
+import { type ListeningAddress, originAt } from "./core/loopback.ts";
 import { parseMailbox } from "./core/mailbox.ts";
-import { required } from "./core/required.ts";
+import { firstOf, required } from "./core/required.ts";
 import type { Metrics } from "./core/telemetry/metrics.ts";
 import { serverAttributes } from "./core/telemetry/tracing.ts";
 import {
@@ -67,7 +67,7 @@ export interface IntegrationOverrides {
 export interface OpenIntegrations {
   ports: Context["integrations"];
   /** Where the service itself listens, once it does: what users give must not lead there. */
-  onListening(address: AddressInfo): void;
+  onListening(address: ListeningAddress): void;
   close(): Promise<void>;
 }
 
@@ -142,6 +142,8 @@ async function openPayments(config: Config, { pool, now, origin }: PaymentsNeeds
   const { startFakeProvider, openPostgresStore, createFakePayments: fakePayments } = await loadTestPayments();
   const provider = await startFakeProvider({
     environment: config.environment,
+    // The same in all processes: a webhook of one may reach another.
+    secret: Buffer.from(hkdfSync("sha256", firstOf(config.sessionKeys), "", "stoa test payments", 32)),
     store: await openPostgresStore(pool),
     now,
     pagesUrl: () => origin() + TEST_PAYMENTS_PATH,

@@ -17,6 +17,7 @@ import {
   readConfigOfExistingDatabase,
   toConnection,
 } from "./backoffice/operator/operator-database.ts";
+import { isOperatorError } from "./backoffice/operator/operator-error.ts";
 import {
   type ExportOptions,
   exportProducts,
@@ -25,15 +26,15 @@ import {
   importProductFiles,
 } from "./backoffice/operator/product-files.ts";
 import { reset } from "./backoffice/operator/reset.ts";
+import { runServiceProcess } from "./backoffice/operator/service-process.ts";
 import { start } from "./backoffice/operator/start.ts";
 import { type Base, openBase } from "./base.ts";
 import { rebuildSums } from "./commerce/analytics/rebuild.ts";
 import { reconcileProvider } from "./commerce/charges/provider-reconciliation.ts";
 import { verifyLedger } from "./commerce/ledger/verification.ts";
 import { settleReturnedRefund } from "./commerce/refunds/returned-refunds.ts";
-import { type Config, ConfigError, readConfig, readPassphrase } from "./core/config/config.ts";
+import { type Config, readConfig, readPassphrase } from "./core/config/config.ts";
 import type { StoredSecrets } from "./core/config/secrets.ts";
-import { ApiError } from "./core/errors.ts";
 import { toId } from "./core/ids.ts";
 import { createLog } from "./core/log.ts";
 import { formatMoney } from "./core/money/amount.ts";
@@ -103,6 +104,8 @@ async function mustHaveTables(database: OperatorDatabase): Promise<void> {
 }
 
 program.command("start", { isDefault: true }).description("run the service").action(start);
+// A part of start, which begins it as often as STOA_PROCESSES says.
+program.command("process", { hidden: true }).action(runServiceProcess);
 
 /** Our tables, and those of the job queue. */
 async function migrateAll({ target, direct }: OperatorDatabase): Promise<string[]> {
@@ -418,12 +421,6 @@ function formatStatus({ ok, warning }: Pick<CheckResult, "ok" | "warning">): str
   if (!ok) return "FAIL";
   return warning ? "warn" : "ok  ";
 }
-
-/** An operator can fix these errors: their sentence is enough. All others are printed with their stack. */
-const isOperatorError = (error: unknown) =>
-  error instanceof ConfigError ||
-  error instanceof ApiError ||
-  ["LockHeld", "MigrationMismatch", "WrongInstallation", "Error"].includes((error as Error).name);
 
 program.parseAsync().catch((error) => {
   console.error(isOperatorError(error) ? (error as Error).message : error);

@@ -122,6 +122,7 @@ const configOf = (input: Partial<Config>): Config => ({
   databaseUrl: null,
   databaseDirectUrl: null,
   databaseConnections: 6,
+  processes: 1,
   drainSeconds: 0,
   publicUrl: null,
   roles: { api: true, worker: false },

@@ -4,6 +4,12 @@ export const isLoopbackHost = (hostname: string): boolean => NAME.test(hostname)
 
 export const isLoopbackOrigin = (origin: string): boolean => isLoopbackHost(new URL(origin).hostname);
 
+/** Where a server listens: an IP address. */
+export interface ListeningAddress {
+  address: string;
+  port: number;
+}
+
 /** A service that listens on every interface is also reachable on localhost. */
 export function originAt(address: string, port: number): string {
   if (address === "0.0.0.0" || address === "::") return `http://localhost:${port}`;

@@ -24,6 +24,7 @@ interface ServiceDefinition {
 const DATABASE_CHECKS = [
   "database",
   "connections",
+  "processes",
   "clock",
   "locale",
   "migrations",

@@ -106,6 +106,12 @@ suite("a restore over HTTP", { timeout: 120_000 }, () => {
       await part(empty, "unknown", 0, Buffer.from("x")),
     ])
       assertError(reply, 404, "RESTORE_NOT_FOUND");
+    const { config } = empty.market.service.ctx;
+    config.processes = 2;
+    const refused = await begin(empty, 10);
+    assertError(refused, 409, "INVALID_STATE");
+    assert.match(refused.body.error.message, /STOA_PROCESSES=1/);
+    config.processes = 1;
     const id = await sendAll(empty, archive);
     await empty.market.createUser();
     assertError(await begin(empty, 10), 409, "INVALID_STATE");

@@ -63,8 +63,18 @@ interface NewRestore {
 /** The token proves that the person can read the service's output. It stays valid for another attempt. */
 export async function createRestore(ctx: Context, { token, ...file }: NewRestore): Promise<Restore> {
   await mustFindOneTimeToken(ctx, token, "first-admin");
+  mustBeOneProcess(ctx.config);
   await mustHaveNoAccount(ctx);
   return toRestore(await openSession(folderOf(ctx.config), file));
+}
+
+/** The session of a restore is in memory, and keys and caches of other processes would be those of the installation before. */
+function mustBeOneProcess({ processes }: Config): void {
+  if (processes > 1)
+    throw new ApiError(
+      "INVALID_STATE",
+      "A restore in the browser needs a single process: start the service with STOA_PROCESSES=1, restore, and then set it again. Or stop the service and run `stoa-server restore`.",
+    );
 }
 
 async function mustHaveNoAccount(ctx: Context): Promise<void> {

@@ -100,7 +100,7 @@ test("doctor: Redis and public URL that do not answer, and healthy disk and conn
     assert.equal(publicUrl.warning === true, url !== market.origin, publicUrl.note);
     assert.match(redis.note, /^REDIS_URL does not answer, .*ECONNREFUSED/);
   }
-  assert.equal((await findingOf("Redis")).note, "not used: each process counts rate limits for itself");
+  assert.equal((await findingOf("Redis")).note, "not used: each node counts rate limits for itself");
 });
 
 test("doctor and /metrics: an event without deliveries, its age", async () => {

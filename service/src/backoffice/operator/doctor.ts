@@ -3,8 +3,9 @@ import pg from "pg";
 import { isOverdue, listOpenMoney, type OpenMoney, remedyOf } from "../../commerce/charges/open-money.ts";
 import { findLastReconciliation } from "../../commerce/charges/provider-reconciliation.ts";
 import { findLastVerification } from "../../commerce/ledger/nightly-verification.ts";
-import type { Config } from "../../core/config/config.ts";
+import { type Config, countConnections } from "../../core/config/config.ts";
 import { errorMessageOf } from "../../core/config/database-hosts.ts";
+import { firstOf } from "../../core/required.ts";
 import { openMail, openStorage } from "../../integrations.ts";
 import { jobKinds } from "../../job-kinds.ts";
 import { sealedColumns } from "../../keyring.ts";
@@ -64,6 +65,7 @@ export async function runChecks(database: Installation, now = new Date()): Promi
       await check("public URL", () => checkPublicUrl(config)),
       await check("database", () => checkServerVersion(pool)),
       await check("connections", () => checkConnections(pool, database)),
+      await check("processes", () => checkProcesses(pool, config)),
       await check("clock", () => checkClock(pool)),
       await check("locale", () => checkLocale(pool)),
       await check("migrations", () => checkMigrations(pool)),
@@ -170,7 +172,7 @@ async function checkPublicUrl({ publicUrl, environment }: Config) {
 }
 
 async function checkRedis({ redisUrl }: Config) {
-  if (!redisUrl) return { ok: true, note: "not used: each process counts rate limits for itself" };
+  if (!redisUrl) return { ok: true, note: "not used: each node counts rate limits for itself" };
   const { pingRedis } = await import("../../platform/http/redis-counters.ts");
   try {
     await pingRedis(redisUrl);
@@ -197,6 +199,19 @@ async function checkConnections(pool: pg.Pool, database: Installation) {
     problems,
     isPooled ? `through a connection pooler${way}` : `PostgreSQL itself${way}, notifications arrive`,
   );
+}
+
+/** With the settings of this command, which must be those of the service. */
+async function checkProcesses(pool: pg.Pool, config: Config) {
+  const { rows } = await pool.query<{ max: number }>(
+    `select current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer as max`,
+  );
+  const max = firstOf(rows).max;
+  const needed = countConnections(config);
+  const shared = `${config.processes} that answer requests${config.roles.worker ? ", and one for background work" : ""}`;
+  const note = `${config.processes > 1 ? shared : "one"}; they open at most ${needed} of the ${max} connections that PostgreSQL accepts`;
+  const problem = `${note}: lower STOA_PROCESSES or STOA_DATABASE_CONNECTIONS, or raise max_connections`;
+  return toWarning(needed > max ? [problem] : [], note);
 }
 
 /** A pooler ignores startup parameters, so that the role must have them as defaults. */

@@ -1,6 +1,8 @@
 import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { v7 } from "uuid";
 import type { Config } from "../../core/config/config.ts";
+import type { ListeningAddress } from "../../core/loopback.ts";
 
 const LISTEN_ERRORS: Record<string, (host: string, port: number) => string> = {
   EADDRINUSE: (host, port) =>
@@ -21,6 +23,7 @@ const startingBody = () =>
 
 /** Reserves the port while the database starts, so that a port in use fails at once. */
 export interface ReservedPort {
+  address: ListeningAddress;
   /** Releases the port for the service. */
   release(): Promise<void>;
 }
@@ -45,6 +48,7 @@ export async function reservePort({ host, port }: Pick<Config, "host" | "port">)
     server.listen(port, host, resolve);
   });
   return {
+    address: server.address() as AddressInfo,
     release: () =>
       new Promise((resolve) => {
         if (!server.listening) return resolve();

@@ -1,20 +1,17 @@
 import { type Service, startService } from "../../app.ts";
 import { readConfig } from "../../core/config/config.ts";
-import type { Context } from "../../core/context.ts";
 import { createLog } from "../../core/log.ts";
 import { startTelemetry, type Telemetry } from "../../core/telemetry/sdk.ts";
 import { startEmbedded } from "../../platform/db/embedded.ts";
-import { createFirstAdminLink } from "../admin/first-admin.ts";
-import { loadDemoAtStart } from "../demo/demo.ts";
 import {
   mustConnectToDatabase,
   type OperatorDatabase,
   openOperatorDatabase,
   toConnection,
 } from "./operator-database.ts";
-import { findOrCreatePrintedKey } from "./printed-key.ts";
 import { type ReservedPort, reservePort } from "./reserved-port.ts";
-import { renderStartBox } from "./start-box.ts";
+import { buildWebClient, printProgress, printStartBox } from "./start-tasks.ts";
+import { Supervisor } from "./supervisor.ts";
 
 const EXIT_TIMEOUT_MS = 14_500;
 const MAX_RESTARTS = 3;
@@ -23,7 +20,10 @@ const RESTART_WINDOW_MS = 10 * 60_000;
 /** `stoa-server start`: runs until SIGTERM or SIGINT. */
 export async function start(): Promise<void> {
   const config = readConfig();
-  const opened: OpenedResources = { port: null, database: null, service: null, telemetry: null };
+  const opened: OpenedResources = {
+    ...{ port: null, database: null, service: null, supervisor: null, telemetry: null },
+    isEnding: false,
+  };
   closeOnSignal(opened);
   try {
     opened.port = await reservePort(config);
@@ -31,27 +31,59 @@ export async function start(): Promise<void> {
     opened.database = await openOperatorDatabase(config);
     await mustConnectToDatabase(opened.database);
     restartWhenLost(opened.database);
-    const log = createLog(config.logLevel);
-    opened.telemetry = await startTelemetry(config, log);
-    printProgress("the database is up: running migrations");
-    opened.service = await startService(config, toConnection(opened.database), {
-      log,
-      beforeListening: () => opened.port!.release(),
-      restart: () => restartService(opened),
-    });
-    printProgress("the service listens");
-    buildWebClient(opened.service);
-    await printStartBox(opened.database, opened.service);
+    if (config.processes > 1) await startProcesses(opened, opened.port, opened.database);
+    else await startInThisProcess(opened, opened.port, opened.database);
   } catch (error) {
+    // The reason of the end is the signal.
+    if (opened.isEnding) return;
     await close(opened);
     throw error;
   }
 }
 
-/** Beside the service: the API does not wait for it. */
-function buildWebClient({ ctx: { config, webBuilds, log } }: Service): void {
-  if (config.roles.api)
-    webBuilds.ensureCurrent(log).catch((error) => log.error({ err: error }, "the web client was not built"));
+async function startInThisProcess(
+  opened: OpenedResources,
+  port: ReservedPort,
+  database: OperatorDatabase,
+): Promise<void> {
+  const { config } = database;
+  const log = createLog(config.logLevel);
+  opened.telemetry = await startTelemetry(config, log);
+  printProgress("the database is up: running migrations");
+  opened.service = await startService(config, toConnection(database), {
+    log,
+    beforeListening: () => port.release(),
+    restart: () => restartService(opened),
+  });
+  printProgress("the service listens");
+  const { ctx } = opened.service;
+  if (config.roles.api) buildWebClient(ctx);
+  await printStartBox(ctx, performance.timeOrigin);
+}
+
+/** SIGHUP replaces them in turn. */
+async function startProcesses(
+  opened: OpenedResources,
+  port: ReservedPort,
+  database: OperatorDatabase,
+): Promise<void> {
+  const { config } = database;
+  const supervisor = new Supervisor({
+    ...{ config, database, port },
+    onFailed(error) {
+      console.error(error.message);
+      close(opened).then(
+        () => process.exit(1),
+        () => process.exit(1),
+      );
+    },
+  });
+  opened.supervisor = supervisor;
+  process.on("SIGHUP", () => supervisor.restart());
+  printProgress(
+    `the database is up: running migrations, starting ${config.processes} processes for requests${config.roles.worker ? " and one for background work" : ""}`,
+  );
+  await supervisor.start();
 }
 
 /** After a restore. The settings are read again, because it may have replaced the keys of the data folder. */
@@ -69,18 +101,14 @@ async function restartService(opened: OpenedResources): Promise<void> {
       beforeListening: async () => opened.port?.release(),
       restart: () => restartService(opened),
     });
-    buildWebClient(opened.service);
+    if (config.roles.api) buildWebClient(opened.service.ctx);
     printProgress("the service listens");
   } catch (error) {
-    // A supervisor starts it again.
+    // The system's supervisor starts it again.
     console.error(error);
     process.exit(1);
   }
 }
-
-/** To stderr like logs: stdout has the box. */
-const printProgress = (what: string) => console.error(`${elapsedSeconds().padStart(6)} s  ${what}`);
-const elapsedSeconds = () => (performance.now() / 1000).toFixed(1);
 
 /** Restarts a killed embedded database at the same address. Exits when that fails or happens repeatedly, so that a supervisor notices. */
 function restartWhenLost(database: OperatorDatabase, lostBefore: number[] = []): void {
@@ -110,55 +138,23 @@ interface OpenedResources {
   port: ReservedPort | null;
   database: OperatorDatabase | null;
   service: Service | null;
+  /** In the place of a service in this process. */
+  supervisor: Supervisor | null;
   telemetry: Telemetry | null;
+  isEnding: boolean;
 }
 
-async function close({ port, service, database, telemetry }: OpenedResources): Promise<void> {
+async function close({ port, service, supervisor, database, telemetry }: OpenedResources): Promise<void> {
   await port?.release();
   await service?.close();
+  await supervisor?.close();
   await Promise.all([telemetry?.stop(), database?.close()]);
 }
 
-/** On the first start in the test environment, waits for the demo, so that the printed command lists products. */
-async function printStartBox(database: OperatorDatabase, { ctx }: Service): Promise<void> {
-  const isTest = database.config.environment === "test";
-  const stillLoading = isTest && (await loadDemoProducts(ctx));
-  const key = isTest ? await findOrCreatePrintedKey(ctx) : null;
-  // Without the API the link would have no page.
-  const adminLink = database.config.roles.api ? await createFirstAdminLink(ctx) : null;
-  const seconds = elapsedSeconds();
-  console.log(
-    renderStartBox({
-      config: database.config,
-      origin: ctx.links.origin(),
-      key,
-      seconds,
-      stillLoading,
-      adminLink,
-    }),
-  );
-}
-
-/** Waits for the products only; sales load in the background. */
-async function loadDemoProducts(ctx: Context): Promise<boolean> {
-  printProgress("loading the demo shop if it is missing");
-  const shop = loadDemoAtStart(ctx);
-  shop.loaded.then(
-    (figures) => figures && ctx.log.info(figures, "the demo shop is loaded"),
-    (error) => {
-      if (!ctx.pool.ending)
-        ctx.log.error({ err: error }, "the demo shop was not loaded; the next start tries again");
-    },
-  );
-  // Another process may be loading, or the database may break: the service starts anyway.
-  return (await shop.stocked.catch(() => null)) !== null;
-}
-
 function closeOnSignal(opened: OpenedResources): void {
-  let ending = false;
   const end = async (signal: string) => {
-    if (ending) return;
-    ending = true;
+    if (opened.isEnding) return;
+    opened.isEnding = true;
     opened.service?.ctx.log.info({ signal }, "shutting down");
     const drainMs = (opened.database?.config.drainSeconds ?? 0) * 1_000;
     setTimeout(() => process.exit(1), drainMs + EXIT_TIMEOUT_MS).unref();

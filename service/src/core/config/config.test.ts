@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, suite, test } from "node:test";
-import { ConfigError, readConfig } from "./config.ts";
+import { ConfigError, countConnections, readConfig } from "./config.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stoa-config-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -269,4 +269,35 @@ test("DATABASE_URL: may name several servers; DATABASE_DIRECT_URL requires it", 
     () => read({ ...KEYS, DATABASE_URL: "postgres://one,two:x/stoa" }),
     /DATABASE_URL has the host "two:x"/,
   );
+});
+
+suite("STOA_PROCESSES", () => {
+  const external = { ...KEYS, DATABASE_URL: "postgres://localhost/stoa" };
+
+  test("unset: one process; auto: the number of cores, at most what the embedded PostgreSQL allows", () => {
+    assert.equal(read({}).processes, 1);
+    assert.equal(read({ STOA_PROCESSES: "auto" }).processes, Math.min(15, availableParallelism()));
+    assert.equal(read({ STOA_PROCESSES: "auto", STOA_ROLES: "worker" }).processes, 1);
+  });
+
+  test("no whole number, or too many: the error names the setting and the range", () => {
+    for (const STOA_PROCESSES of ["0", "-1", "1.5", "many", "16"])
+      assert.throws(
+        () => read({ STOA_PROCESSES }),
+        /STOA_PROCESSES is ".*"; it takes .* from 1 to 15 .*auto/,
+      );
+    assert.throws(() => read({ ...external, STOA_PROCESSES: "65" }), /from 1 to 64, or auto/);
+    assert.throws(() => read({ STOA_PROCESSES: "2", STOA_ROLES: "worker" }), /STOA_ROLES has no api/);
+  });
+
+  test("the pools of all processes: fit into the connections of the embedded PostgreSQL", () => {
+    const MAX_CONNECTIONS = 100;
+    for (let processes = 2; processes <= 15; processes++) {
+      const config = read({ STOA_PROCESSES: String(processes), STOA_DATABASE_CONNECTIONS: "500" });
+      assert.ok(config.databaseConnections >= 2);
+      assert.ok(countConnections(config) < MAX_CONNECTIONS - 10);
+    }
+    const own = read({ ...external, STOA_PROCESSES: "4", STOA_DATABASE_CONNECTIONS: "500" });
+    assert.equal(own.databaseConnections, 500);
+  });
 });

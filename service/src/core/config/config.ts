@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import ipaddr from "ipaddr.js";
 import { isLoopbackHost, isLoopbackOrigin } from "../loopback.ts";
@@ -27,7 +28,10 @@ export interface Config {
   databaseUrl: string | null;
   /** Bypasses a connection pooler for LISTEN, long locks, migrations and backups. */
   databaseDirectUrl: string | null;
+  /** Of each process; with the embedded PostgreSQL and several processes, at most the share of one. */
   databaseConnections: number;
+  /** How many processes answer requests; with more than one, a supervisor starts them and one for background work. */
+  processes: number;
   /** How long `/readyz` returns 503 after SIGTERM before the listener closes. */
   drainSeconds: number;
   /** The origin in links; null: the listening address. */
@@ -43,7 +47,7 @@ export interface Config {
   mail: "smtp" | "dev" | "off";
   smtpUrl: string | null;
   mailFrom: string;
-  /** Counts rate limits for all nodes; null: each process counts for itself. */
+  /** Counts rate limits for all nodes; null: each node counts for itself. */
   redisUrl: string | null;
   /** null: the folder `files` in the data folder, for a single node. */
   s3Url: string | null;
@@ -271,6 +275,54 @@ function readRoles(read: SettingsReader) {
   return { api: roles.includes("api"), worker: roles.includes("worker") };
 }
 
+/**
+ * Of the 100 connections that the embedded PostgreSQL accepts: the rest is for commands, such as a backup.
+ */
+const EMBEDDED_CONNECTIONS = 85;
+/** A process listens, holds its session lock, and checks or locks on one more. */
+const CONNECTIONS_BESIDE_POOL = 3;
+/** The worker, and the next process during a rolling restart. */
+const PROCESSES_BESIDE_API = 2;
+const MIN_POOL = 2;
+const MAX_PROCESSES = 64;
+const MAX_EMBEDDED_PROCESSES =
+  Math.floor(EMBEDDED_CONNECTIONS / (CONNECTIONS_BESIDE_POOL + MIN_POOL)) - PROCESSES_BESIDE_API;
+
+/** `auto` is the number of available cores, as far as it is allowed. */
+function readProcesses(read: SettingsReader, isEmbedded: boolean, answersRequests: boolean): number {
+  const max = isEmbedded ? MAX_EMBEDDED_PROCESSES : MAX_PROCESSES;
+  const value = read.text("STOA_PROCESSES") ?? "1";
+  if (value === "auto") return answersRequests ? Math.min(availableParallelism(), max) : 1;
+  const count = /^\d+$/.test(value) ? Number(value) : Number.NaN;
+  if (!(count >= 1 && count <= max)) {
+    const where = isEmbedded
+      ? ` with the embedded PostgreSQL (${MAX_PROCESSES} with DATABASE_URL, which accepts more connections)`
+      : "";
+    read.problems.push(
+      `STOA_PROCESSES is "${value}"; it takes a whole number from 1 to ${max}${where}, or auto for the number of cores`,
+    );
+    return 1;
+  }
+  if (count > 1 && !answersRequests)
+    read.problems.push(
+      `STOA_PROCESSES is "${value}", but STOA_ROLES has no api: only processes that answer requests are multiplied. Start further workers as services of their own`,
+    );
+  return count;
+}
+
+function readConnections(read: SettingsReader, isEmbedded: boolean, processes: number): number {
+  const wanted = read.integer("STOA_DATABASE_CONNECTIONS", MIN_POOL, 1_000, 8);
+  if (!isEmbedded || processes === 1) return wanted;
+  const share = Math.floor(EMBEDDED_CONNECTIONS / (processes + PROCESSES_BESIDE_API));
+  return Math.min(wanted, share - CONNECTIONS_BESIDE_POOL);
+}
+
+/** The most that the processes of a node open, during a rolling restart, too. */
+export function countConnections({ processes, roles, databaseConnections }: Config): number {
+  const running = processes === 1 ? 1 : processes + (roles.worker ? PROCESSES_BESIDE_API : 1);
+  return running * (databaseConnections + CONNECTIONS_BESIDE_POOL);
+}
+
 const isIpv4 = (address: string) => ipaddr.IPv4.isValidFourPartDecimal(address);
 
 /** Throws a ConfigError that lists every mistake. */
@@ -280,12 +332,15 @@ export function readConfig(variables: EnvironmentVariables = process.env): Confi
   const host = read.text("HOST") ?? "127.0.0.1";
   const location = { dataDir: readDataDir(read), ...readDatabaseUrls(read) };
   const roles = readRoles(read);
+  const isEmbedded = location.databaseUrl === null;
+  const processes = readProcesses(read, isEmbedded, roles.api);
   const config = {
     environment,
     host,
     port: read.integer("PORT", 0, 65_535, 4000),
     ...location,
-    databaseConnections: read.integer("STOA_DATABASE_CONNECTIONS", 2, 1_000, 8),
+    databaseConnections: readConnections(read, isEmbedded, processes),
+    processes,
     drainSeconds: read.integer("STOA_DRAIN_SECONDS", 0, 300, 0),
     publicUrl: readPublicUrl(read, environment, host),
     roles,

@@ -45,6 +45,7 @@ const definitions: SettingDefinition[] = [
     name: "STOA_ROLES",
     show: ({ roles }) => listed([...(roles.api ? ["api"] : []), ...(roles.worker ? ["worker"] : [])]),
   },
+  { name: "STOA_PROCESSES", show: ({ processes }) => String(processes) },
   { name: "STOA_DATA_DIR", show: ({ dataDir }) => dataDir },
   { name: "DATABASE_URL", isSecret: true, show: ({ databaseUrl }) => urlOrNull(databaseUrl) },
   {

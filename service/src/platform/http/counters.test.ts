@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
 import { after, before, suite, test } from "node:test";
 import type { Quota } from "@stoa/contract";
 import fc from "fast-check";
@@ -7,6 +8,8 @@ import { type Redis, startRedis, whyNoRedis } from "../../../test/redis.ts";
 import { until } from "../../../test/until.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { createLog } from "../../core/log.ts";
+import { Channel } from "../processes/channel.ts";
+import { COUNT, createCountHandler, SharedCounters } from "../processes/shared-counters.ts";
 import { MemoryCounters, type RateLimitCounters, type RateLimitKey } from "./counters.ts";
 import { FallbackCounters } from "./fallback-counters.ts";
 import { RedisCounters } from "./redis-counters.ts";
@@ -28,6 +31,29 @@ const inMemory: Driver = {
     clock.ms += ms;
   },
 };
+
+/** Two ends of an IPC channel: messages are JSON and arrive later. */
+function connectPeers() {
+  const ends = [new EventEmitter(), new EventEmitter()] as const;
+  const peerOf = (at: 0 | 1) => ({
+    send(message: object) {
+      const text = JSON.stringify(message);
+      setImmediate(() => ends[at === 0 ? 1 : 0].emit("message", JSON.parse(text)));
+      return true;
+    },
+    on: (event: "message", listener: (message: unknown) => void) => ends[at].on(event, listener),
+  });
+  return [peerOf(0), peerOf(1)] as const;
+}
+
+/** As in two processes of one supervisor. */
+function openShared(count = createCountHandler(clock.now)): RateLimitCounters {
+  const [here, there] = connectPeers();
+  new Channel(there, { [COUNT]: count });
+  return new SharedCounters(new Channel(here, {}), clock.now);
+}
+
+const inSupervisor: Driver = { open: async () => openShared(), forward: inMemory.forward };
 
 let redis: Redis;
 const inRedis: Driver = {
@@ -227,6 +253,19 @@ suite("counters in memory", () => {
       });
     }
   }
+});
+
+suite("counters in the supervisor", () => {
+  driverTests(inSupervisor, fine, 100);
+
+  test("two processes: together the limit of one", async () => {
+    const count = createCountHandler(clock.now);
+    const [one, other] = [openShared(count), openShared(count)];
+    const limits = allowance([30, 60], [20, 3_600]);
+    const served = await Promise.all([takeAll(one, limits, 60), takeAll(other, limits, 60)]);
+    assert.equal(served[0] + served[1], 20);
+    assert.deepEqual(await usedIn(other, limits), [20, 20]);
+  });
 });
 
 suite("counters in Redis", { skip: whyNoRedis }, () => {

@@ -1,13 +1,15 @@
 import type { Logger } from "pino";
 import type { ConsumeResult, RateLimitCounters, RateLimitKey, RateLimitWindow } from "./counters.ts";
 
-const TIMEOUT_MS = 500;
+export const COUNT_TIMEOUT_MS = 500;
 /** The pause after a failure, in which no request waits for the store. */
 const RETRY_AFTER_MS = 2_000;
 
 interface FallbackOptions {
   now: () => Date;
   log: Logger;
+  /** The store rejects by itself after COUNT_TIMEOUT_MS: a timer for each request would cost as much as its count. */
+  hasOwnTimeout?: boolean;
 }
 
 /** Counts in `shared`, and in `own` while `shared` does not answer. Logs each change once. */
@@ -42,7 +44,8 @@ export class FallbackCounters implements RateLimitCounters {
     // One request probes for all; the others do not wait.
     if (this.#retryAt !== 0) this.#retryAt = at + RETRY_AFTER_MS;
     try {
-      const answer = await withTimeout(question(this.#shared));
+      const asked = question(this.#shared);
+      const answer = await (this.#options.hasOwnTimeout ? asked : withTimeout(asked));
       this.#onAnswer();
       return answer;
     } catch (error) {
@@ -70,8 +73,8 @@ export class FallbackCounters implements RateLimitCounters {
 
 function withTimeout<T>(answer: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const late = () => reject(new Error(`no answer within ${TIMEOUT_MS} ms`));
-    const timer = setTimeout(late, TIMEOUT_MS);
+    const late = () => reject(new Error(`no answer within ${COUNT_TIMEOUT_MS} ms`));
+    const timer = setTimeout(late, COUNT_TIMEOUT_MS);
     answer.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

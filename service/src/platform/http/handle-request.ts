@@ -55,8 +55,9 @@ export function handleRequest(
       ? withRetryHeaders(request, await runOnce(server.ctx, repeatable, actionsOf(exchange)))
       : await runWith(exchange)(server.ctx);
     const outcome = await withStream(server, route, request, first);
-    // After the response no cache of this process may answer with the state before the change.
-    if (route.endpoint.method !== "GET" && !route.changesNoCache) await server.ctx.notifications.catchUp();
+    // After the response no cache of this node may answer with the state before the change.
+    if (route.endpoint.method !== "GET" && !route.changesNoCache)
+      await Promise.all([server.ctx.notifications.catchUp(), server.catchUpSiblings?.()]);
     if (outcome.stream && request.method === "HEAD") outcome.stream.onEnd();
     else if (outcome.stream)
       return sendEventStream(server, route.endpoint, request, reply.headers(outcome.headers), outcome.stream);

@@ -1,9 +1,32 @@
-import { collectDefaultMetrics, Gauge, Histogram, type Registry } from "prom-client";
+import {
+  AggregatorRegistry,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from "prom-client";
 
 export interface PrometheusMetrics {
   observeRequest(method: string, route: string, status: number, ms: number): void;
   text(): Promise<string>;
+  /** What this process counts itself, for the process that answers. */
+  own(): Promise<ProcessMetrics["metrics"]>;
   contentType: string;
+}
+
+/** The metrics of one process of a node. NaN is null after its way as JSON. */
+export interface ProcessMetrics {
+  process: string;
+  metrics: MetricObjectWithValues<MetricValue<string>>[];
+}
+
+/** The other processes that answer at the same port, or work for it. */
+export interface Siblings {
+  /** The name of this process among them. */
+  process: string;
+  collectMetrics(): Promise<ProcessMetrics[]>;
 }
 
 interface JobGaugeValues {
@@ -45,6 +68,8 @@ export interface MetricSources {
   /** Milliseconds by which this process is ahead of the database. */
   clockSkew(): Promise<number>;
   now(): Date;
+  /** null: this process is the whole node. */
+  siblings?: Siblings | null;
 }
 
 export function createPrometheusMetrics(sources: MetricSources): PrometheusMetrics {
@@ -57,12 +82,14 @@ export function createPrometheusMetrics(sources: MetricSources): PrometheusMetri
     buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 120],
     registers: [registry],
   });
-  const readJobs = jobGauges(registry, sources);
-  const readOpenMoney = openMoneyGauges(registry, sources);
-  const readVerdict = ledgerGauges(registry, sources);
-  const readWaiting = pendingSalesGauges(registry, sources);
-  const readClock = clockGauge(registry, sources);
-  const readEvents = eventGauge(registry, sources);
+  // The same in all processes: read by the one that answers.
+  const shared = new Registry();
+  const readJobs = jobGauges(shared, sources);
+  const readOpenMoney = openMoneyGauges(shared, sources);
+  const readVerdict = ledgerGauges(shared, sources);
+  const readWaiting = pendingSalesGauges(shared, sources);
+  const readClock = clockGauge(shared, sources);
+  const readEvents = eventGauge(shared, sources);
   return {
     observeRequest: (method, route, status, ms) => duration.observe({ method, route, status }, ms / 1000),
     async text() {
@@ -74,11 +101,31 @@ export function createPrometheusMetrics(sources: MetricSources): PrometheusMetri
         readClock(),
         readEvents(),
       ]);
-      return registry.metrics();
+      const ofProcesses = sources.siblings ? await mergeProcesses(registry, sources.siblings) : registry;
+      return Registry.merge([ofProcesses, shared]).metrics();
     },
+    own: () => registry.getMetricsAsJSON(),
     contentType: registry.contentType,
   };
 }
+
+/** Each process has series of its own: a sum over processes would fall, and so look like a new start, when one of them is replaced. */
+async function mergeProcesses(registry: Registry, { process, collectMetrics }: Siblings): Promise<Registry> {
+  const own = { process, metrics: await registry.getMetricsAsJSON() };
+  return AggregatorRegistry.aggregate([own, ...(await collectMetrics())].map(withProcessLabel));
+}
+
+const withProcessLabel = ({ process, metrics }: ProcessMetrics) =>
+  metrics.map((metric) => ({
+    ...metric,
+    // Of values with different labels, nothing is added up.
+    aggregator: "sum",
+    values: metric.values.map((value) => ({
+      ...value,
+      value: value.value ?? Number.NaN,
+      labels: { ...value.labels, process },
+    })),
+  }));
 
 /** While the database is unavailable, other metrics must still be readable. */
 const emptyOnError = <T>(read: () => Promise<T[]>): Promise<T[]> => read().catch(() => []);

@@ -42,6 +42,8 @@ export interface ServerDependencies {
   /** Called when an account was refused at an endpoint for administrators. */
   onAdminRefused?(caller: Member, endpoint: Endpoint, source: RequestSource): Promise<void>;
   onResponse?(request: AnsweredRequest): void;
+  /** Resolves when the caches of the other processes of this node have dropped what changed. */
+  catchUpSiblings?(): Promise<void>;
   /** Shorter ones in tests. */
   requestDeadlines?: RequestDeadlines;
   streamTimeouts?: Partial<StreamTimeouts>;

@@ -1,5 +1,4 @@
 import { maxHeaderSize } from "node:http";
-import type { AddressInfo } from "node:net";
 import cookie from "@fastify/cookie";
 import cors from "@fastify/cors";
 import type { Endpoint } from "@stoa/contract";
@@ -7,7 +6,6 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { v7 } from "uuid";
 import { isMember, responsibleCallerOf } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
-import { originAt } from "../../core/loopback.ts";
 import { removePorts } from "../../core/network.ts";
 import { mustBeAllowedInView } from "./account-view.ts";
 import { mustBeAllowed } from "./authenticate.ts";
@@ -229,9 +227,4 @@ async function checkAccess(
       await server.onAdminRefused?.(caller, endpoint, requestSourceOf(request));
     throw error;
   }
-}
-
-export function originOf(app: FastifyInstance): string {
-  const { address, port } = app.server.address() as AddressInfo;
-  return originAt(address, port);
 }

@@ -22,20 +22,24 @@ export interface SystemPages {
   hasTestKeys: boolean;
   metrics: PrometheusMetrics;
   metricsToken: string | null;
+  findReadiness(): Promise<Readiness>;
+}
+
+export interface Readiness {
   /** Empty: the service is ready. */
-  findReadinessProblems(): Promise<string[]>;
+  problems: string[];
   /** Problems that do not stop the service. */
-  warnings(): string[];
+  warnings: string[];
 }
 
 export function addSystemPages(app: FastifyInstance, pages: SystemPages): void {
   app.get("/healthz", async () => ({ status: "ok" }));
   app.get("/readyz", async (_request, reply) => {
-    const problems = await pages.findReadinessProblems();
+    const { problems, warnings } = await pages.findReadiness();
     return reply.code(problems.length === 0 ? 200 : 503).send({
       status: problems.length === 0 ? "ready" : "not ready",
       problems,
-      warnings: pages.warnings(),
+      warnings,
     });
   });
   app.get("/metrics", async (request, reply) => {
