@@ -26,6 +26,7 @@ import { countRunFailures } from "./execution/executions/product-run-queries.ts"
 import { LiveRuns } from "./execution/prompt-runs/live-runs.ts";
 import { promptKind } from "./execution/prompt-runs/prompt-kind.ts";
 import { RunTargets } from "./execution/prompt-runs/run-targets.ts";
+import { RunWriter } from "./execution/prompt-runs/run-writer.ts";
 import { findSampleRun } from "./execution/run-receipts/sample-run.ts";
 import { LocalWorkers } from "./execution/workflow-runs/local-workers.ts";
 import { RunNotifications } from "./execution/workflow-runs/run-notifications.ts";
@@ -128,6 +129,7 @@ async function buildBase(
     links: createLinks(() => origin, secretsFor(config, "stoa signed links")),
     counters: await openCounters(config, now, log, options.createCounters),
     db,
+    runWriter: new RunWriter(db, log),
     metrics,
     jobs,
     shutdown: shutdown.signal,

@@ -1,4 +1,4 @@
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import { toUuid } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { commissionOf, isOnSale, isWithheld, withheldError } from "./detail.ts";
@@ -29,13 +29,20 @@ export async function isWithheldFromBuyers(db: Queries, productId: string): Prom
   return decision && isWithheld(decision);
 }
 
+/** A product as its reader got it. `major`: the line of versions that the reader may run. */
+interface ProductSnapshot {
+  id: string;
+  revision: number;
+  major: number | null;
+}
+
 /**
  * In SQL: whether the user may still run a product, as its author or as a buyer who has used it, and it is as the user read it. Every
  * change of a product, its newest version included, raises the revision.
  */
 export const isSameProductSql = (
-  userId: string,
-  { id, revision, major }: { id: string; revision: number; major: number | null },
+  userId: string | RawBuilder<string>,
+  { id, revision, major }: ProductSnapshot | Record<keyof ProductSnapshot, RawBuilder<unknown>>,
 ) => sql<boolean>`
   exists (select from products where id = ${id}::uuid and revision = ${revision}::integer
             and (author_id = ${userId}::uuid

@@ -3,12 +3,15 @@ import { isSameProductSql } from "../../catalog/products/product-lookup.ts";
 import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { prepared } from "../../platform/db/prepared.ts";
+import { readStatement } from "../../platform/db/statement.ts";
 import type { ExecutionMode } from "../executions/queries.ts";
 import {
   type CallEnd,
   endCallSql,
   isSameKeySql,
+  isSameUnlimitedKeySql,
   type LateRefusal,
+  openUnlimitedCallsSql,
   type Reservation,
   type ReservationResult,
   reserveCallSql,
@@ -60,6 +63,48 @@ const isUnchangedSql = (userId: string, { product, key }: RunTarget) =>
     ? isSameProductSql(userId, product)
     : sql`${isSameProductSql(userId, product)} and ${isSameKeySql(key.id, key)}`;
 
+/** A run with a stored key that has no limits, and the target that its process remembers. */
+export interface UnlimitedRun {
+  run: NewExecution;
+  reservation: Reservation;
+  remembered: RunTarget;
+}
+
+/** Not `sql.id`, which would write the name in snake case. */
+const asked = (column: string) => sql.raw<string>(`asked."${column}"`);
+
+const beginRunsSql = readStatement<
+  Record<"runs" | "isSameProduct" | "isSameKey" | "calls", unknown>,
+  { id: string }
+>(new URL("./sql/begin-runs.sql", import.meta.url));
+
+/** Inserts the runs whose targets the database still has, and returns their ids. */
+export async function insertExecutions(db: Queries, runs: readonly UnlimitedRun[]): Promise<Set<string>> {
+  const { rows } = await beginRunsSql({
+    runs: JSON.stringify(runs.map(toInsertedRow)),
+    isSameProduct: isSameProductSql(asked("userId"), {
+      id: asked("productId"),
+      revision: asked("productRevision"),
+      major: asked("productMajor"),
+    }),
+    isSameKey: isSameUnlimitedKeySql(asked("keyId"), {
+      sealedKey: asked("sealedKey"),
+      status: asked("keyStatus"),
+    }),
+    calls: openUnlimitedCallsSql({ rows: sql`begun` }),
+  }).execute(db);
+  return new Set(rows.map(({ id }) => id));
+}
+
+const toInsertedRow = ({ run, reservation, remembered: { product, key } }: UnlimitedRun) => ({
+  ...run,
+  ...{ productRevision: product.revision, productMajor: product.major },
+  ...{ keyId: reservation.providerKeyId, sealedKey: key.sealedKey, keyStatus: key.status },
+  callId: reservation.callId,
+  callStartedAt: reservation.startedAt,
+  callLeaseUntil: reservation.leaseUntil,
+});
+
 export interface ExecutionEnd {
   status: "completed" | "failed" | "canceled";
   model?: string;
@@ -96,3 +141,24 @@ export const endExecution = (db: Queries, id: string, end: ExecutionEnd, call: C
          cost_usd = ${end.costUsd ?? null}, cost_known = ${end.costKnown ?? null}, price_list = ${end.priceList ?? null},
          usage_estimated = ${end.usageEstimated ?? false}, duration_ms = ${end.durationMs}, completed_at = ${end.completedAt}
    where id = ${id} and status = 'running'`.execute(db);
+
+/** The end of a run whose call has changed nothing of its key. */
+export interface CompletedRun {
+  id: string;
+  end: ExecutionEnd;
+  call: CallEnd;
+}
+
+const endRunsSql = readStatement<{ runs: string }, { id: string }>(
+  new URL("./sql/end-runs.sql", import.meta.url),
+);
+
+/** Completes runs, except those that it would have to wait for. Returns the ids of the completed ones. */
+export async function completeExecutions(db: Queries, runs: readonly CompletedRun[]): Promise<Set<string>> {
+  const ends = runs.map(({ id, end, call }) => ({
+    ...end,
+    ...{ id, callId: call.callId, callUsd: call.costUsd, callEndedAt: call.endedAt },
+  }));
+  const { rows } = await endRunsSql({ runs: JSON.stringify(ends) }).execute(db);
+  return new Set(rows.map(({ id }) => id));
+}

@@ -20,7 +20,7 @@ import {
 } from "../provider-keys/provider-calls.ts";
 import type { LiveRun } from "./live-runs.ts";
 import type { PreparedRun } from "./prepare-run.ts";
-import { type ExecutionEnd, endExecution, insertExecution, type NewExecution } from "./run-queries.ts";
+import { type ExecutionEnd, insertExecution, type NewExecution } from "./run-queries.ts";
 import type { RunTarget } from "./run-targets.ts";
 
 /** A process renews the leases of its runs several times within this time. */
@@ -84,7 +84,7 @@ async function insertRun(
 ): ReturnType<typeof insertExecution> {
   const reservation = call?.reservation ?? null;
   const { idempotencyKey } = ctx;
-  if (!idempotencyKey) return insertExecution(ctx.db, run, reservation, remembered);
+  if (!idempotencyKey) return ctx.runWriter.begin(run, reservation, remembered);
   return ctx.db.transaction().execute(async (tx) => {
     const reserved = await insertExecution(tx, run, reservation, remembered);
     if (!reserved.refusedBy) await idempotencyKey.bind(tx, toId("exec", run.id));
@@ -113,8 +113,7 @@ const durationOf = (run: PromptRun) => Math.round(performance.now() - run.starte
 function recordEnd(ctx: Context, run: PromptRun, values: ExecutionEnd, result: CallResult): Promise<void> {
   const callEnd = toCallEnd(ctx, run.call, result);
   const write = async () => {
-    const { numAffectedRows } = await endExecution(ctx.db, run.id, values, callEnd);
-    if (numAffectedRows === 0n)
+    if (!(await ctx.runWriter.end(run.id, values, callEnd)))
       ctx.log.warn({ execution: run.id }, "a run ended after another process had failed or canceled it");
   };
   return writeDurably(ctx, { execution: run.id }, write, (written) => {

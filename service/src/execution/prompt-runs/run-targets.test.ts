@@ -1,15 +1,26 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
+import { sql } from "kysely";
 import { buyProduct, createDraft, createProduct, refundEverything } from "../../../test/factories.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { createProviderKey, newestRun, providersAt, run, runToCompletion } from "../../../test/runs.ts";
+import {
+  createProviderKey,
+  newestRun,
+  providersAt,
+  run,
+  runToCompletion,
+  startBlockedProvider,
+} from "../../../test/runs.ts";
 import { statementsOf } from "../../../test/statements.ts";
+import { until } from "../../../test/until.ts";
 import { toUuid } from "../../core/ids.ts";
 import { RunTargets } from "./run-targets.ts";
 
 let provider: ProviderServer;
+let blocked: Awaited<ReturnType<typeof startBlockedProvider>>;
 let market: Market;
 let author: Client;
 let buyer: Client;
@@ -17,7 +28,9 @@ let productId: string;
 let apiKeyId: string;
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ providers: providersAt(provider) });
+  blocked = await startBlockedProvider();
+  const { baseUrls, ...others } = providersAt(provider);
+  market = await openMarket({ providers: { ...others, baseUrls: { ...baseUrls, openrouter: blocked.url } } });
   author = await market.createUser({ name: "Author" });
 });
 beforeEach(async () => {
@@ -29,6 +42,7 @@ beforeEach(async () => {
 after(async () => {
   await market.close();
   await provider.close();
+  await blocked.close();
 });
 
 const READ = ["find_product_for_reader", "find_provider_key"];
@@ -89,6 +103,85 @@ test("target that has changed: one statement finds it out, then the run is as af
     ...READ,
   ]);
   assert.equal((await newestRun(buyer)).status, "completed");
+});
+
+/** The rows of all runs with the key and of their calls, without what differs between equal runs. */
+const rowsWith = async (keyId: string) => {
+  const { rows } = await market.query(
+    `select distinct to_jsonb(e) - '{id,created_at,lease_until,completed_at,duration_ms,sealed_texts}'::text[] as run,
+            e.sealed_texts is null as "isEmpty", e.completed_at is null as "isOpen",
+            to_jsonb(c) - '{id,execution_id,started_at,lease_until,ended_at}'::text[] as call, c.ended_at is null as "isOpenCall"
+       from executions e join provider_calls c on c.execution_id = e.id where e.provider_key_id = $1`,
+    [toUuid("pkey", keyId)],
+  );
+  return rows;
+};
+
+/** Holds up the statements that write runs until three of them wait, so that the last one writes several runs. */
+const withGroups = (work: () => Promise<unknown>) =>
+  market.service.ctx.db.transaction().execute(async (tx) => {
+    await sql`lock table provider_calls in exclusive mode`.execute(tx);
+    const done = work();
+    await waitForBlockedStatements(market, 3);
+    return { done };
+  });
+
+test("parallel runs: share statements, write what they write alone, and a run without its right is refused", async () => {
+  const other = await market.createUser({ name: "Other" });
+  await buyProduct(other, productId);
+  const otherKeyId = await createProviderKey(other);
+  await remember();
+  await remember(other, { apiKeyId: otherKeyId });
+  const setStatus = (status: string) =>
+    market.query("update entitlements set status = $1 where buyer_id = $2", [status, other.userId]);
+  await setStatus("held");
+  const before = await rowsWith(apiKeyId);
+  const sent = provider.requests.length;
+  const runAll = async () => {
+    const refused = run(other, { productId, apiKeyId: otherKeyId });
+    const replies = await Promise.all(Array.from({ length: 20 }, () => runAgain()));
+    for (const { status, text } of replies) assert.equal(status, 200, text);
+    assertError(await refused, 403, "UNAUTHORIZED");
+  };
+  const names = await namesOf(async () => (await withGroups(runAll)).done);
+  await setStatus("active");
+  assert.equal(provider.requests.length, sent + 20);
+  assert.ok(names.includes("begin_runs"), names.join(" "));
+  // 20 begin and 20 end; the refused one is written alone and reads its target.
+  assert.ok(names.length < 40, names.join(" "));
+  assert.deepEqual(await rowsWith(apiKeyId), before);
+  assert.equal((await newestRun(buyer)).status, "completed");
+  assert.ok(
+    !market.logs.some((line) => line.includes("PostgreSQL refused")),
+    market.logs.filter((line) => line.includes("PostgreSQL refused")).join(""),
+  );
+});
+
+test("run whose row is locked: runs that end with it do not wait for it", async () => {
+  const keyId = await createProviderKey(buyer, { provider: "openrouter" });
+  let completed = 0;
+  const runs = Array.from({ length: 12 }, async () => {
+    const reply = await run(buyer, { productId, apiKeyId: keyId });
+    assert.equal(reply.status, 200, reply.text);
+    completed++;
+  });
+  await blocked.arrivals(runs.length);
+  const names = await namesOf(async () => {
+    await market.service.ctx.db.transaction().execute(async (tx) => {
+      await sql`select from executions where provider_key_id = ${toUuid("pkey", keyId)} order by id desc limit 1 for update`.execute(
+        tx,
+      );
+      await withGroups(async () => blocked.answer());
+      await until("all other runs have ended", async () => {
+        // PostgreSQL ends a transaction that is idle for long.
+        await sql`select 1`.execute(tx);
+        return completed === runs.length - 1;
+      });
+    });
+    await Promise.all(runs);
+  });
+  assert.ok(names.includes("end_runs"), names.join(" "));
+  for (const { isOpen, isOpenCall } of await rowsWith(keyId)) assert.ok(!isOpen && !isOpenCall);
 });
 
 suite("a change between two runs: the next run has it", () => {

@@ -225,7 +225,7 @@ const openKey = (ctx: Context, key: Pick<KeyRow, "id" | "userId" | "sealedKey">)
 
 export type SealedKey = Pick<
   KeyRow,
-  "userId" | "provider" | "baseUrl" | "sealedKey" | "status" | "monthlyBudgetUsd"
+  "userId" | "provider" | "baseUrl" | "sealedKey" | "status" | "monthlyBudgetUsd" | "maxConcurrency"
 > & {
   /** null: the sandbox. */
   id: string | null;
@@ -236,6 +236,7 @@ export type UsableKey = SealedKey & { secret: string };
 const toSandboxKey = (userId: string): SealedKey => ({
   ...{ id: null, userId, provider: "sandbox", baseUrl: null, sealedKey: "", status: "valid" },
   monthlyBudgetUsd: null,
+  maxConcurrency: null,
 });
 
 /** The key to run with: a stored one of the caller's, or the built-in `sandbox` where the operator allows it. */

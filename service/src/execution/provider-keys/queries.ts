@@ -194,14 +194,17 @@ export interface KeySnapshot {
 /** Refusals of a call that used an earlier read of its key; `changed`: the key has changed since. */
 export type LateRefusal = KeyRefusal | "changed";
 
+type KeyLimits = Pick<KeyRow, "monthlyBudgetUsd" | "maxConcurrency">;
+
 /** In SQL: whether a key is as a caller read it. Its deletion changes `sealedKey`. */
 export const isSameKeySql = (
   id: string,
-  key: Pick<KeyRow, "sealedKey" | "status" | "monthlyBudgetUsd">,
+  key: Pick<KeyRow, "sealedKey" | "status"> & KeyLimits,
 ) => sql<boolean>`
   exists (select from provider_keys
            where id = ${id}::uuid and sealed_key = ${key.sealedKey} and status = ${key.status}
-             and (monthly_budget_usd is not null) = ${key.monthlyBudgetUsd !== null}::boolean)`;
+             and (monthly_budget_usd is not null) = ${key.monthlyBudgetUsd !== null}::boolean
+             and (max_concurrency is not null) = ${key.maxConcurrency !== null}::boolean)`;
 
 interface MovedCalls {
   /** JSON. */
@@ -258,6 +261,24 @@ export interface CallEnd {
   keyStatus: "valid" | "invalid" | null;
   endedAt: Date;
 }
+
+/** Parts for the `with` of a statement: opens the calls of `rows`, whose keys have no limits (`hasLimits`). */
+export const openUnlimitedCallsSql = readSql<{ rows: RawBuilder<unknown> }>(
+  new URL("./sql/open-unlimited-calls.sql", import.meta.url),
+);
+
+/** Whether a call must wait for others of its key to be counted. */
+export const hasLimits = ({ monthlyBudgetUsd, maxConcurrency }: KeyLimits): boolean =>
+  monthlyBudgetUsd !== null || maxConcurrency !== null;
+
+/** In SQL: whether a key is as a caller read it, and has no limits. */
+export const isSameUnlimitedKeySql = (
+  id: RawBuilder<string>,
+  { sealedKey, status }: Record<"sealedKey" | "status", RawBuilder<string>>,
+) => sql<boolean>`
+  exists (select from provider_keys
+           where id = ${id} and sealed_key = ${sealedKey} and status = ${status}
+             and monthly_budget_usd is null and max_concurrency is null)`;
 
 /** Parts of the `with` of a statement that also ends a call. A call with an expired lease ends too, because the provider bills it. */
 export const endCallSql = (end: CallEnd | null) => sql`
