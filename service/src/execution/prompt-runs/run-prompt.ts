@@ -2,6 +2,7 @@ import type { ExecutionResult } from "@stoa/contract";
 import { recordFirstUse } from "../../catalog/entitlements/entitlements.ts";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
+import { followSignal } from "../../core/follow-signal.ts";
 import { toId } from "../../core/ids.ts";
 import {
   CallProgress,
@@ -80,16 +81,22 @@ async function callProvider(
   prepared: PreparedRun,
   progress: CallProgress,
 ): Promise<ProviderAnswer> {
-  const base = toProviderCall(prepared, AbortSignal.any([ctx.shutdown, live.signal]));
+  const stop = new AbortController();
+  const unfollow = [followSignal(stop, ctx.shutdown), followSignal(stop, live.signal)];
+  const base = toProviderCall(prepared, stop.signal);
   const call = {
     ...base,
     progress,
     options: { ...base.options, capTokens: opened?.maxTokens ?? prepared.options.capTokens },
   };
-  if (mode !== "sync") return appendChunks(ctx.integrations.ai.stream(call), live);
-  const answer = await ctx.integrations.ai.run(call);
-  live.append(answer.output);
-  return answer;
+  try {
+    if (mode !== "sync") return await appendChunks(ctx.integrations.ai.stream(call), live);
+    const answer = await ctx.integrations.ai.run(call);
+    live.append(answer.output);
+    return answer;
+  } finally {
+    for (const end of unfollow) end();
+  }
 }
 
 async function appendChunks(

@@ -23,8 +23,7 @@ export async function streamRun(
 ): Promise<EventStreamResponse> {
   const { live } = run;
   if (clientGone) live.enableBackpressure();
-  // Proxies close connections that are silent for longer.
-  if (!live.hasStarted) await live.waitForChange(AbortSignal.timeout(ctx.liveRuns.opensAfterMs));
+  if (!live.hasStarted) await waitForStart(live, ctx.liveRuns.opensAfterMs);
   if (live.endEvent && live.text.length === 0) {
     const ended = await result;
     if ("error" in ended) throw ended.error;
@@ -36,6 +35,15 @@ export async function streamRun(
     onEnd: () => clientGone && live.abort("client_gone"),
     events: (signal) => streamLiveEvents(live, 0, signal, (offset) => live.onRead(offset)),
   });
+}
+
+/** Waits no longer than `ms`, because proxies close connections that are silent for longer. */
+async function waitForStart(live: LiveRun, ms: number): Promise<void> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), ms);
+  await live.waitForChange(late.signal);
+  // The timer of AbortSignal.timeout() could not be stopped, and would hold memory for the rest of the time.
+  clearTimeout(timer);
 }
 
 /** The events after `offset` units of output, up to the end. */
