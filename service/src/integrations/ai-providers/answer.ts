@@ -1,4 +1,4 @@
-import type { LanguageModel } from "ai";
+import type { LanguageModelV4 } from "@ai-sdk/provider";
 import {
   estimateTokens,
   type FinishReason,
@@ -9,7 +9,7 @@ import {
   type TokenUsage,
 } from "./ai-provider.ts";
 
-export type Model = Extract<LanguageModel, { specificationVersion: "v4" }>;
+export type Model = LanguageModelV4;
 export type Generated = Awaited<ReturnType<Model["doGenerate"]>>;
 
 export interface CallResult extends Pick<Generated, "finishReason" | "usage" | "providerMetadata"> {
