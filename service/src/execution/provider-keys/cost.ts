@@ -1,11 +1,14 @@
 import { readFileSync } from "node:fs";
-import { calcPrice, findProvider, type ModelInfo, type Usage } from "@pydantic/genai-prices";
+import type { ModelInfo, Usage } from "@pydantic/genai-prices";
+import { deferPackage } from "../../core/defer-package.ts";
 import {
   estimateTokens,
   type Message,
   type ProviderId,
   type TokenUsage,
 } from "../../integrations/ai-providers/ai-provider.ts";
+
+const priceList = deferPackage<typeof import("@pydantic/genai-prices")>("@pydantic/genai-prices");
 
 export interface Cost {
   /** USD with at most 8 decimals; 0 where the price is unknown. */
@@ -75,8 +78,8 @@ function priceModels(provider: ProviderId, at: Date): ListedModel[] {
   const providerId = listedProviders[provider];
   if (!providerId) return [];
   const usage = { input_tokens: PRICED_TOKENS, output_tokens: PRICED_TOKENS };
-  return (findProvider({ providerId })?.models ?? []).flatMap((model) => {
-    const price = calcPrice(usage, model.id, { providerId, timestamp: at });
+  return (priceList().findProvider({ providerId })?.models ?? []).flatMap((model) => {
+    const price = priceList().calcPrice(usage, model.id, { providerId, timestamp: at });
     // Some names are found as another model: a run with them would have its price.
     if (price?.model.id !== model.id || model.deprecated || !hasOutputPrice(model)) return [];
     return {
@@ -102,7 +105,7 @@ export function findListPrice({ provider, model, at }: Omit<PricedCall, "usage">
   const noon = new Date(at);
   noon.setUTCHours(12, 0, 0, 0);
   const usage = { input_tokens: PRICED_TOKENS, output_tokens: PRICED_TOKENS };
-  const price = providerId ? calcPrice(usage, model, { providerId, timestamp: noon }) : null;
+  const price = providerId ? priceList().calcPrice(usage, model, { providerId, timestamp: noon }) : null;
   return {
     promptPrice: price && toMillionPrice(price.input_price),
     completionPrice: price && toMillionPrice(price.output_price),
@@ -119,7 +122,10 @@ function hasOutputPrice({ prices }: ModelInfo): boolean {
 export function findContextWindow({ provider, model, at }: Omit<PricedCall, "usage">): number | null {
   const providerId = listedProviders[provider];
   if (!providerId) return null;
-  const listed = calcPrice({ input_tokens: 0, output_tokens: 0 }, model, { providerId, timestamp: at });
+  const listed = priceList().calcPrice({ input_tokens: 0, output_tokens: 0 }, model, {
+    providerId,
+    timestamp: at,
+  });
   return listed?.model.context_window ?? null;
 }
 
@@ -129,7 +135,8 @@ export function priceUsage({ provider, model, askedModel = model, usage, at }: P
   if (!providerId) return unknownCost;
   const billed = toBilledUsage(usage);
   const options = { providerId, timestamp: at };
-  const price = calcPrice(billed, model, options) ?? calcPrice(billed, askedModel, options);
+  const price =
+    priceList().calcPrice(billed, model, options) ?? priceList().calcPrice(billed, askedModel, options);
   return price ? { estimatedCost: roundUsd(price.total_price), costKnown: true } : unknownCost;
 }
 

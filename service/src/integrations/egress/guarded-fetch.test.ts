@@ -463,6 +463,14 @@ test("close: aborts running calls", async (t) => {
   await assert.rejects(response.text(), TargetFailure);
 });
 
+test("close before the first call: the call fails and nothing is sent", async (t) => {
+  const { url, requests } = await serve(t, (_, response) => void response.end());
+  const safe = createGuardedFetch(guardWith("loopback"), generous);
+  await safe.close();
+  await assert.rejects(safe.fetch(url), failed("UND_ERR_DESTROYED"));
+  assert.deepEqual(requests, []);
+});
+
 test("names and values, or a Request with the same: the same request on the wire", async (t) => {
   const received: string[] = [];
   const { url } = await serve(t, async (request, response) => {

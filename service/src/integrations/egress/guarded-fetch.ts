@@ -1,6 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { isIP, isIPv4, type Socket } from "node:net";
-import { Agent, buildConnector, type Dispatcher } from "undici";
+import type { Agent, buildConnector, Dispatcher } from "undici";
 import {
   type EgressGuard,
   findAddressProblem,
@@ -9,7 +9,10 @@ import {
   type Target,
   toTarget,
 } from "../../core/config/allowed-targets.ts";
+import { deferPackage } from "../../core/defer-package.ts";
 import { required } from "../../core/required.ts";
+
+const undici = deferPackage<typeof import("undici")>("undici");
 
 /** All times in milliseconds. */
 export interface FetchLimits {
@@ -95,8 +98,8 @@ export function createGuardedFetch(
   limits: FetchLimits,
 ): { fetch: typeof fetch; close(): Promise<void> } {
   // Two pools: a connection to the service itself, opened for an allowed path, must not serve another path later.
-  const outside = guardedAgent(guard, limits, false);
-  const ownPool = guardedAgent(guard, limits, true);
+  const outside = new LazyAgent(() => guardedAgent(guard, limits, false));
+  const ownPool = new LazyAgent(() => guardedAgent(guard, limits, true));
 
   async function safeFetch(
     input: string | URL | Request,
@@ -111,13 +114,38 @@ export function createGuardedFetch(
     signal?.throwIfAborted();
     const silenceMs = init?.silenceMs;
     const own = silenceMs === undefined ? limits : { ...limits, headersMs: silenceMs, bodyIdleMs: silenceMs };
+    const agent = (toTarget(guard, url).mayBeOwn ? ownPool : outside).open();
     const exchange = new FetchHandler(own, signal, init?.onSent);
-    (toTarget(guard, url).mayBeOwn ? ownPool : outside).dispatch(options, exchange);
+    agent.dispatch(options, exchange);
     return exchange.response;
   }
 
   const close = async () => void (await Promise.all([outside.destroy(), ownPool.destroy()]));
   return { fetch: safeFetch, close };
+}
+
+/** A pool that exists from its first use on. Once destroyed, it refuses calls. */
+class LazyAgent {
+  readonly #create: () => Agent;
+  #agent: Agent | null = null;
+  #isDestroyed = false;
+
+  constructor(create: () => Agent) {
+    this.#create = create;
+  }
+
+  open(): Agent {
+    if (this.#agent === null) {
+      this.#agent = this.#create();
+      if (this.#isDestroyed) void this.#agent.destroy();
+    }
+    return this.#agent;
+  }
+
+  async destroy(): Promise<void> {
+    this.#isDestroyed = true;
+    await this.#agent?.destroy();
+  }
 }
 
 function checkTarget(guard: EgressGuard, text: string): URL {
@@ -162,7 +190,8 @@ function toDispatch(url: URL, { method, headers, body }: SentRequest): Dispatche
 }
 
 function guardedAgent(guard: EgressGuard, limits: FetchLimits, mayBeOwn: boolean): Agent {
-  return new Agent({
+  const { Agent: UndiciAgent } = undici();
+  return new UndiciAgent({
     connect: guardedConnector(guard, limits.connectMs, mayBeOwn),
     maxHeaderSize: MAX_HEADER_BYTES,
     keepAliveMaxTimeout: MAX_KEEP_ALIVE_MS,
@@ -209,7 +238,7 @@ async function connectTo(
 ): Promise<Socket> {
   const address = await findAddress(guard, target);
   signal.throwIfAborted();
-  const connect = buildConnector({ signal, timeout: 0, allowH2: false, rejectUnauthorized: true });
+  const connect = undici().buildConnector({ signal, timeout: 0, allowH2: false, rejectUnauthorized: true });
   // Connecting to the address prevents a second look-up by a rebinding DNS. TLS and Host still use the name.
   const named = { ...options, hostname: address, servername: isIP(target.host) ? "" : target.host };
   const socket = await new Promise<Socket>((resolve, reject) => {

@@ -1,4 +1,6 @@
-import { fetch } from "undici";
+import { deferPackage } from "../../core/defer-package.ts";
+
+const undici = deferPackage<typeof import("undici")>("undici");
 
 declare module "../../core/context.ts" {
   interface Integrations {
@@ -38,7 +40,7 @@ export const fakePages =
       body: form,
     };
     try {
-      const response = await fetch(new URL(path, origin), {
+      const response = await undici().fetch(new URL(path, origin), {
         ...submit,
         redirect: "manual",
         signal: AbortSignal.timeout(DEADLINE_MS),

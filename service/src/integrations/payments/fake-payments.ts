@@ -1,7 +1,7 @@
 // biome-ignore lint/correctness/noUndeclaredDependencies: The root has it as a development dependency. npm would link it in production, too, if it stood in our manifest.
 import { payoutAccounts, sharedMethods, signatureProblem } from "@stoa/fake-payments";
-import { fetch } from "undici";
 import { z } from "zod";
+import { deferPackage } from "../../core/defer-package.ts";
 import { lastOf } from "../../core/required.ts";
 import {
   type ChargeResult,
@@ -18,6 +18,8 @@ import {
 
 // biome-ignore lint/correctness/noUndeclaredDependencies: See above. The service and its tests reach the package by this file alone.
 export * from "@stoa/fake-payments";
+
+const undici = deferPackage<typeof import("undici")>("undici");
 
 const ANSWER_DEADLINE_MS = 10_000;
 
@@ -294,7 +296,7 @@ async function askProvider<T>(
     body: JSON.stringify(order.body),
   };
   try {
-    const response = await fetch(url, { ...init, ...keyed });
+    const response = await undici().fetch(url, { ...init, ...keyed });
     if (response.status >= 500) throw new Error(`The provider answered ${response.status}`);
     return z.union([Refusal, answer]).parse(await response.json());
   } catch (cause) {

@@ -1,10 +1,13 @@
 import { readdir, readFile } from "node:fs/promises";
 import type { FastifyInstance } from "fastify";
-import { Marked, type Token, type Tokens } from "marked";
+import type { Marked, Token, Tokens } from "marked";
+import { deferPackage } from "../../core/defer-package.ts";
 import { ApiError } from "../../core/errors.ts";
 import { escapeHtml } from "../../core/escape-html.ts";
 import { DOCS_POLICY, docsPage } from "./docs-page.ts";
 import { type StaticContent, sendStatic } from "./static-content.ts";
+
+const marked = deferPackage<typeof import("marked")>("marked");
 
 /** Folders by the path below /docs; guides are for users, decisions explain the design. */
 const FOLDERS = { guides: "Guides", decisions: "Decisions" } as const;
@@ -38,7 +41,8 @@ function targetOf(href: string, folder: Folder): string | null {
 }
 
 function rendererFor(folder: Folder): Marked {
-  return new Marked({
+  const { Marked: Renderer } = marked();
+  return new Renderer({
     gfm: true,
     renderer: {
       heading({ tokens, depth }: Tokens.Heading) {
@@ -70,13 +74,13 @@ const isType =
     token.type === type;
 
 function render(folder: Folder, name: string, markdown: string): Document {
-  const marked = rendererFor(folder);
-  const tokens = marked.lexer(markdown);
+  const renderer = rendererFor(folder);
+  const tokens = renderer.lexer(markdown);
   const title = tokens.find(isType<Tokens.Heading>("heading"))?.text ?? name;
   const paragraph = tokens.find(isType<Tokens.Paragraph>("paragraph"));
-  const summary = paragraph ? marked.parser([paragraph]).replace(/<\/?a\b[^>]*>/g, "") : "";
+  const summary = paragraph ? renderer.parser([paragraph]).replace(/<\/?a\b[^>]*>/g, "") : "";
   const back = `<p class="back"><a href="/docs/${folder}">${FOLDERS[folder]}</a></p>`;
-  const body = `<main class="prose">${back}${marked.parser(tokens)}</main>`;
+  const body = `<main class="prose">${back}${renderer.parser(tokens)}</main>`;
   return { name, title, summary, page: docsPage(escapeHtml(title), body) };
 }
 
