@@ -29,6 +29,8 @@ export interface LoadResult extends Quantiles {
   requests: number;
   failed: number;
   perSecond: number;
+  /** CPU time of the load generator. */
+  cpuMs: number;
 }
 
 const TIMEOUT_SECONDS = 120;
@@ -41,6 +43,7 @@ function run({ origin, seconds, amount, connections, lanes, tolerant }: Job): Pr
   let next = 0;
   return new Promise((resolve, reject) => {
     const begun = performance.now();
+    const cpuBefore = process.cpuUsage();
     let last = begun;
     const setupClient = (client: Client) => client.setRequests(lanes[next++ % lanes.length]!);
     const length = amount === undefined ? { duration: seconds! } : { amount, sampleInt: LOOK_MS };
@@ -57,7 +60,9 @@ function run({ origin, seconds, amount, connections, lanes, tolerant }: Job): Pr
       const failed = [...refused.values()].reduce((sum, count) => sum + count, errors + timeouts);
       // The duration of a missing answer is at least the time that we waited.
       if (requests === 0) times.push(performance.now() - begun);
-      resolve({ requests, failed, perSecond: requests / elapsed, ...quantilesOf(times) });
+      const { user, system } = process.cpuUsage(cpuBefore);
+      const cpuMs = (user + system) / 1_000;
+      resolve({ requests, failed, perSecond: requests / elapsed, cpuMs, ...quantilesOf(times) });
     });
     if (amount !== undefined && seconds !== undefined) setTimeout(() => load.stop(), seconds * 1000).unref();
     load.on("response", (_client: unknown, status: number, _bytes: number, ms: number) => {

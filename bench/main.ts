@@ -15,6 +15,7 @@ import { measureLedger } from "./scenarios/ledger.ts";
 import { measureLimits } from "./scenarios/limits.ts";
 import { measureList } from "./scenarios/list.ts";
 import { measurePages } from "./scenarios/pages.ts";
+import { measureProcesses } from "./scenarios/processes.ts";
 import { measurePurchases } from "./scenarios/purchases.ts";
 import { measureSdkTypes } from "./scenarios/sdk-types.ts";
 import { measureSize } from "./scenarios/size.ts";
@@ -29,6 +30,7 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   start: measureStart,
   size: measureSize,
   list: measureList,
+  processes: measureProcesses,
   catalogue: measureCatalogue,
   duplicates: measureDuplicates,
   execute: measureExecute,

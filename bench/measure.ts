@@ -6,7 +6,7 @@ import type { Shop } from "./shop.ts";
 export type Target = Pick<Shop, "origin" | "pid" | "backends">;
 
 /** With the CPU time per request, which other programs hardly affect. */
-export interface Measured extends LoadResult {
+export interface Measured extends Omit<LoadResult, "cpuMs"> {
   nodeMs: number;
   databaseMs: number;
 }
