@@ -9,6 +9,7 @@ import { after, before, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Service, startService } from "@stoa/service/app.ts";
 import { createLog } from "@stoa/service/core/log.ts";
+import { buyProduct, createProduct } from "@stoa/service/test/factories.ts";
 import { freePort } from "@stoa/service/test/free-port.ts";
 import { clientOf, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { until } from "@stoa/service/test/until.ts";
@@ -139,7 +140,7 @@ async function startNode(
   return { node, logs };
 }
 
-test("PgBouncer in transaction mode: without a direct URL nothing is cached, and a revoked key ends at once", {
+test("PgBouncer in transaction mode: without a direct URL nothing is cached, products are bought, and a revoked key ends at once", {
   skip: without("pgbouncer"),
 }, async (t) => {
   const target = await startPooler(t);
@@ -156,6 +157,13 @@ test("PgBouncer in transaction mode: without a direct URL nothing is cached, and
   // Named statements, which may run on any connection of the pooler.
   const replies = await Promise.all(Array.from({ length: 40 }, () => behind.get("/v1/products?limit=5")));
   assert.deepEqual([...new Set(replies.map((reply) => reply.status))], [200]);
+  // Pipelined transactions; the last ones repeat their statements often enough to be prepared without a pooler.
+  const seller = await market.createUser();
+  const products = await Promise.all([1, 2, 3].map((n) => createProduct(seller, { title: `Bought ${n}` })));
+  for (const productId of products) await buyProduct(behind, productId);
+  const others = await Promise.all([1, 2, 3, 4].map(() => market.createUser()));
+  const purchases = others.map(({ key }) => buyProduct(clientOf(node.origin, key), products[0] ?? ""));
+  assert.equal(new Set(await Promise.all(purchases)).size, others.length);
   assert.equal(node.ctx.notifications.areCurrent(), false);
   await market.query("delete from api_keys where user_id = $1", [member.userId]);
   assert.equal((await behind.get("/v1/products?limit=5")).status, 401);
