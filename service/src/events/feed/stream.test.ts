@@ -343,9 +343,11 @@ test("many idle streams: one small query several times a second", async () => {
 
 test("database outage: streams continue, also those whose credential was checked meanwhile", async () => {
   const listeners = [await openStream(), await openStream("", {}, await market.createSession(owner.userId))];
-  const { pool } = market.service.ctx;
+  const { pool, notifications } = market.service.ctx;
   const { query } = pool;
   const refused = { polls: 0, authChecks: 0 };
+  // Without a connection, cached sessions are not trusted.
+  notifications.areCurrent = () => false;
   pool.query = (async ({ name }: { name?: string }) => {
     refused[name === "find_session" ? "authChecks" : "polls"]++;
     throw Object.assign(new Error("away"), { code: "ECONNREFUSED" });
@@ -357,6 +359,7 @@ test("database outage: streams continue, also those whose credential was checked
     }
   } finally {
     pool.query = query;
+    Reflect.deleteProperty(notifications, "areCurrent");
   }
   const id = await publishReview();
   await fanOut();
