@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { createProviderKey, startBlockedProvider } from "../../../test/runs.ts";
 import {
@@ -27,13 +28,44 @@ after(async () => {
 });
 
 /** Starts runs whose provider does not answer. */
-async function startBlockedRuns(owner: Client, count: number): Promise<string[]> {
-  const ollama = await createProviderKey(owner, { provider: "ollama", baseUrl: blocked.url });
+async function startBlockedRuns(
+  owner: Client,
+  count: number,
+  { url }: { url: string } = blocked,
+): Promise<string[]> {
+  const ollama = await createProviderKey(owner, { provider: "ollama", baseUrl: url });
   const workflowId = await createWorkflow(owner, { steps: [promptStep("slow", "x")] });
   return Promise.all(
     Array.from({ length: count }, () => startExecution(owner, workflowId, { apiKeys: { openai: ollama } })),
   );
 }
+
+test("a request that starts a run while the worker claims another: the worker drives no more than it may", async (t) => {
+  const [early, late] = await Promise.all(["Early", "Late"].map((name) => market.createUser({ name })));
+  const provider = await startBlockedProvider();
+  const [waiting] = await startBlockedRuns(early!, 1, provider);
+  const client = await market.service.ctx.pool.connect();
+  await client.query("begin");
+  await client.query("lock table workflow_runs in exclusive mode");
+  const only = startWorker(market, { mostHeld: 1 });
+  t.after(async () => {
+    provider.answer();
+    await only.stop();
+    await provider.close();
+  });
+  await waitForBlockedStatements(market);
+  const starting = startBlockedRuns(late!, 1, provider);
+  await waitForBlockedStatements(market, 2);
+  await client.query("commit");
+  client.release();
+  const [started] = await starting;
+  await provider.arrivals(1);
+  assert.equal(await only.worker.claimDueRuns(), false, "it has no place");
+  assert.equal(provider.arrived(), 1);
+  provider.answer();
+  await untilStatus(early!, waiting!, "completed");
+  await untilStatus(late!, started!, "completed");
+});
 
 test("workers full of slow runs of some accounts: runs of another account still start", async () => {
   const [many, alsoMany, few] = await Promise.all(

@@ -58,6 +58,8 @@ export class WorkflowWorker {
   readonly #runs = new Map<string, DrivenRun>();
   /** The accounts of runs that requests of this process insert now. */
   readonly #reserved = new Map<Lease, string>();
+  /** Places that claims under way may fill. */
+  #claiming = 0;
   /** A run does not belong to the trace of the request that hands it over. */
   readonly #outsideRequests = AsyncLocalStorage.snapshot();
   readonly #stopping = new AbortController();
@@ -169,10 +171,15 @@ export class WorkflowWorker {
       limit,
       includesExpired: this.#includesExpired,
     };
-    const claimed = await databaseUptime.track(() => claimRuns(db, lease, claim));
-    for (const run of claimed) this.#drive(run, null);
-    this.#mayHaveMore = claimed.length === limit || excludedUsers.length > 0;
-    return claimed.length === limit;
+    this.#claiming += limit;
+    try {
+      const claimed = await databaseUptime.track(() => claimRuns(db, lease, claim));
+      for (const run of claimed) this.#drive(run, null);
+      this.#mayHaveMore = claimed.length === limit || excludedUsers.length > 0;
+      return claimed.length === limit;
+    } finally {
+      this.#claiming -= limit;
+    }
   }
 
   /** Excludes accounts that drive as many runs as there are free places, so that an account without runs finds one. */
@@ -187,7 +194,7 @@ export class WorkflowWorker {
   }
 
   get #room(): number {
-    return this.#maxRuns - this.#runs.size - this.#reserved.size;
+    return this.#maxRuns - this.#runs.size - this.#reserved.size - this.#claiming;
   }
 
   /** The account of each place in use. */
