@@ -27,6 +27,7 @@ export {
 export { isJudged, type SplitAssertions, splitAssertions } from "./split-assertions.ts";
 export {
   type CaseRuns,
+  differenceInterval,
   isWorseBeyondInterval,
   median,
   passPowerK,

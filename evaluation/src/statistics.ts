@@ -86,15 +86,20 @@ function effectiveSampleSize(shares: readonly number[], rate: number, runs: numb
   return Math.min(runs, Math.max(cases, (rate * (1 - rate)) / varianceOfRate));
 }
 
+type Interval = Pick<Rate, "rate" | "low" | "high">;
+
 /**
- * Whether a rate fell by more than chance explains: the 95 % interval of the difference is above 0, by method 10 of Newcombe
- * (1998, Statistics in Medicine 17:873), which combines the two Wilson intervals. If both rates are of the same cases, the
- * rule is cautious, because it ignores that they agree.
+ * The 95 % interval of the difference `one - other`, by method 10 of Newcombe (1998, Statistics in Medicine 17:873), which
+ * combines the two Wilson intervals. If both rates are of the same cases, it is too wide, because it ignores that they agree.
  */
-export function isWorseBeyondInterval(before: Rate, after: Rate): boolean {
-  const margin = Math.hypot(before.rate - before.low, after.high - after.rate);
-  return before.rate - after.rate > margin;
-}
+export const differenceInterval = (one: Interval, other: Interval): { low: number; high: number } => ({
+  low: one.rate - other.rate - Math.hypot(one.rate - one.low, other.high - other.rate),
+  high: one.rate - other.rate + Math.hypot(one.high - one.rate, other.rate - other.low),
+});
+
+/** Whether a rate fell by more than chance explains: the interval of the difference is above 0. */
+export const isWorseBeyondInterval = (before: Rate, after: Rate): boolean =>
+  differenceInterval(before, after).low > 0;
 
 /** The middle value, or the mean of the two middle ones; null without values. */
 export function median(values: readonly number[]): number | null {

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { seeded } from "../../scripts/verdict-cases.ts";
 import {
   type CaseRuns,
+  differenceInterval,
   isWorseBeyondInterval,
   median,
   passPowerK,
@@ -23,9 +24,16 @@ test("wilsonInterval: equals published intervals and stays within 0 and 1", () =
   assert.deepEqual(wilsonInterval(0, 0), { low: 0, high: 1 });
 });
 
-test("isWorseBeyondInterval: decides as Newcombe's interval of the difference", () => {
-  const rate = (passed: number, n: number): Rate => ({ rate: passed / n, ...wilsonInterval(passed, n), n });
-  // Newcombe (1998), Statistics in Medicine 17:873, table II, method 10: 0.0524 to 0.3339, and -0.0185 at 9/10 against 3/10 mirrored.
+const rate = (passed: number, n: number): Rate => ({ rate: passed / n, ...wilsonInterval(passed, n), n });
+
+test("differenceInterval: equals published intervals", () => {
+  // Newcombe (1998), Statistics in Medicine 17:873, table II, method 10.
+  assert.deepEqual(round(differenceInterval(rate(56, 70), rate(48, 80))), ["0.0524", "0.3339"]);
+  assert.deepEqual(round(differenceInterval(rate(9, 10), rate(3, 10))), ["0.1705", "0.8090"]);
+  assert.deepEqual(round(differenceInterval(rate(10, 10), rate(0, 10))), ["0.6075", "1.0000"]);
+});
+
+test("isWorseBeyondInterval: the interval of the difference decides", () => {
   assert.equal(isWorseBeyondInterval(rate(56, 70), rate(48, 80)), true);
   assert.equal(isWorseBeyondInterval(rate(48, 80), rate(56, 70)), false);
   assert.equal(isWorseBeyondInterval(rate(9, 10), rate(6, 10)), false);

@@ -16,7 +16,7 @@ export function ScoreBar({ rate, bare, name }: { rate: Rate; bare: Rate | null; 
     <span
       className="iv"
       role="img"
-      aria-label={bare ? `${sentence}; without this product ${formatPercent(bare.value)}` : sentence}
+      aria-label={bare ? `${sentence}; ${rateSentence(bare, "without this product")}` : sentence}
     >
       {from !== undefined && to !== undefined && (
         <i style={{ left: percent(from), width: percent(to - from) }} />

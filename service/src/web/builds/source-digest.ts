@@ -15,6 +15,7 @@ const SOURCES = [
   "web/package.json",
   "sdk/src/*.ts",
   "contract/src/catalog/cover.ts",
+  "evaluation/src/statistics.ts",
   "package-lock.json",
 ];
 

@@ -1,15 +1,19 @@
 import "./score-card.css";
 import type { ScoreCard } from "@stoa/sdk";
+import { lazy } from "react";
 import { AlertIcon } from "../../components/icons.tsx";
+import { Part } from "../../components/part.tsx";
 import { ScoreBar } from "../../components/score-bar.tsx";
 import { Time } from "../../components/time.tsx";
 import { formatDuration } from "../../lib/duration.ts";
 import { formatCost, formatCount } from "../../lib/format.ts";
 import { providerName } from "../../lib/providers.ts";
+import { Gain, RateText, rangeOf, whole } from "./score-figures.tsx";
+
+const JudgedScores = lazy(() => import("./judged-scores.tsx"));
 
 type Model = ScoreCard["models"][number];
 type Regression = ScoreCard["regressions"][number];
-type Rate = NonNullable<Model["rate"]>;
 
 /** What the seller's tests measured, each rate with its interval. */
 export function ScoreCardSection({ card }: { card: ScoreCard }) {
@@ -46,7 +50,11 @@ export function ScoreCardSection({ card }: { card: ScoreCard }) {
         </tbody>
       </table>
       <Legend card={card} />
-      {card.judge && <JudgedScores card={card} judge={card.judge} />}
+      {card.judge && (
+        <Part>
+          <JudgedScores card={card} judge={card.judge} />
+        </Part>
+      )}
       <Notes card={card} />
     </section>
   );
@@ -61,9 +69,9 @@ function RegressionStrip({ regression }: { regression: Regression }) {
       <span>
         <b dir="auto">{model ?? "The workflow"}</b>
         {provider !== null && ` of ${providerName(provider)}`} passes {whole(after.rate.value)} % (
-        {whole(after.rate.low)}–{whole(after.rate.high)}) of the same tests since <Time iso={since} isDay />
+        {rangeOf(after.rate, after.n)}) of the same tests since <Time iso={since} isDay />
         {cause === "version" ? `; version ${before.version} passed ` : "; before it passed "}
-        {whole(before.rate.value)} % ({whole(before.rate.low)}–{whole(before.rate.high)}).
+        {whole(before.rate.value)} % ({rangeOf(before.rate, before.n)}).
       </span>
     </p>
   );
@@ -88,7 +96,7 @@ function ModelRow({ model }: { model: Model }) {
       <td>{rate && <ScoreBar rate={rate} bare={bare} />}</td>
       <td className="r">{rate ? <RateText rate={rate} n={model.n} /> : "no verdict"}</td>
       <td className="r" data-label="Adds">
-        {rate && bare ? <Gain rate={rate} bare={bare} /> : <span className="soft">–</span>}
+        <Gain product={model} />
       </td>
       <td className="r" data-label="Cost a run">
         {medianCost === null ? "not known" : formatCost(medianCost)}
@@ -98,81 +106,6 @@ function ModelRow({ model }: { model: Model }) {
       </td>
     </tr>
   );
-}
-
-/** Apart from the table above: a model's opinions, not rules. */
-const JudgedScores = ({ card, judge }: { card: ScoreCard; judge: NonNullable<ScoreCard["judge"]> }) => (
-  <section className="judged-scores" aria-labelledby="judged-scores">
-    <h3 className="h3" id="judged-scores">
-      Judged by <span dir="auto">{judge.model}</span>
-    </h3>
-    <p className="sm soft">
-      {judge.isSandbox
-        ? "A practice provider, not a model, judged"
-        : `This model of ${providerName(judge.provider)} judged`}{" "}
-      the outputs by the seller’s rubrics in {formatCount(card.judgedCases)}{" "}
-      {card.judgedCases === 1 ? "case" : "cases"}. These figures are no part of the pass rate above. Rubrics:
-      hash <code>{judge.rubricsHash.slice(0, 16)}…</code>
-    </p>
-    <table className="score-card">
-      <thead>
-        <tr>
-          <th>Model</th>
-          <th>Judged as passed, 95 % interval</th>
-          <th className="r">Rate</th>
-          <th className="r">Adds</th>
-        </tr>
-      </thead>
-      <tbody>
-        {card.models.map((model) => (
-          <JudgedRow key={`${model.provider} ${model.model}`} model={model} />
-        ))}
-      </tbody>
-    </table>
-  </section>
-);
-
-function JudgedRow({ model: { model, judged } }: { model: Model }) {
-  if (!judged) return null;
-  const { rate, n, undecided, baseline } = judged;
-  const bare = baseline?.rate ?? null;
-  return (
-    <tr>
-      <td>
-        <b dir="auto">{model ?? "The models of its steps"}</b>
-        {undecided > 0 && (
-          <>
-            <br />
-            <span className="xs soft">{formatCount(undecided)} undecided, counted as not passed</span>
-          </>
-        )}
-      </td>
-      <td>{rate && <ScoreBar rate={rate} bare={bare} name="Judged pass rate" />}</td>
-      <td className="r">{rate ? <RateText rate={rate} n={n} /> : "no verdict"}</td>
-      <td className="r" data-label="Adds">
-        {rate && bare ? <Gain rate={rate} bare={bare} /> : <span className="soft">–</span>}
-      </td>
-    </tr>
-  );
-}
-
-const whole = (share: number): string => formatCount(Math.round(share * 100));
-
-const RateText = ({ rate, n }: { rate: Rate; n: number }) => (
-  <>
-    <b className="nowrap">{whole(rate.value)} %</b>{" "}
-    <span className="xs soft nowrap">
-      {whole(rate.low)}–{whole(rate.high)}, n = {formatCount(n)}
-    </span>
-  </>
-);
-
-/** Green if the bare model lies outside of the interval: then the product surely adds something. */
-function Gain({ rate, bare }: { rate: Rate; bare: Rate }) {
-  const points = Math.round((rate.value - bare.value) * 100);
-  const text = points > 0 ? `+${formatCount(points)}` : formatCount(points);
-  const tone = bare.value < rate.low ? "good m" : bare.value > rate.high ? "bad m" : "soft m";
-  return <span className={tone}>{text}</span>;
 }
 
 const Legend = ({ card }: { card: ScoreCard }) => (
