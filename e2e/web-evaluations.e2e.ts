@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { startEvaluation, storeTestSet, untilEvaluated } from "@stoa/service/test/evaluations.ts";
 import { createProduct } from "@stoa/service/test/factories.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
 import { startWorker } from "@stoa/service/test/workflows.ts";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { click, looks, openBrowser, openContext, sees } from "./browser.ts";
 import { openAt, openMember } from "./members.ts";
 import { buildWebClient, mustBeSound } from "./web.ts";
@@ -67,10 +68,32 @@ test("a seller adds tests and evaluates the product; visitors see the score card
     await card.getByRole("img", { name: /^Pass rate 50/ }).waitFor();
     await sees(listing.page, "Practice provider, not a model");
     await sees(listing.page, /^One case is hidden/);
+    // Wilson's intervals of one of two cases are 9 to 91 %, with and without the product.
+    const gain = card.locator(".gain");
+    assert.equal(await gain.innerText(), "0 −57 to +57, n = 6 and 6");
+    await card.getByText("Verify the receipts of 12 runs", { exact: true }).click();
+    await sees(listing.page, `stoa verify-evaluation ${id}-proof.json --base-url ${market.origin}/v1`);
+    assert.deepEqual(await downloadProof(listing.page, id), [id, 2]);
+    const guide = card.getByRole("link", { name: "How scores are made" });
+    assert.equal(
+      (await visitor.request.get(market.origin + (await guide.getAttribute("href")))).status(),
+      200,
+    );
     await mustBeSound(listing, "product with a score card");
     await visitor.close();
   }
 });
+
+/** The evaluation that the downloaded file proves, and its number of receipts. */
+async function downloadProof(page: Page, evaluationId: string): Promise<[id: string, receipts: number]> {
+  const downloads = page.waitForEvent("download");
+  await page.getByRole("link", { name: "Download the signed proof" }).click();
+  const file = await downloads;
+  assert.equal(file.suggestedFilename(), `${evaluationId}-proof.json`);
+  const { statement, receipts } = JSON.parse(await readFile(await file.path(), "utf8")).data;
+  const payload = JSON.parse(Buffer.from(statement.split(".")[1], "base64url").toString());
+  return [payload.evaluation.id, receipts.filter(Boolean).length];
+}
 
 test("a version passes fewer tests: the product's page says so with numbers; the seller has it evaluated again", async () => {
   const { session, context } = await openMember(market, browser);

@@ -56,6 +56,7 @@ export function ScoreCardSection({ card }: { card: ScoreCard }) {
         </Part>
       )}
       <Notes card={card} />
+      <Verification card={card} />
     </section>
   );
 }
@@ -123,6 +124,37 @@ const Legend = ({ card }: { card: ScoreCard }) => (
     )}
   </p>
 );
+
+/** The link is a plain download: visitors may read the proof, and a signed-in reader sends the cookie. */
+function Verification({
+  card: { evaluationId, repeats, visibleCases, hiddenCases, models },
+}: {
+  card: ScoreCard;
+}) {
+  const columns = models.length + models.filter(({ baseline }) => baseline).length;
+  const runs = (visibleCases + hiddenCases) * repeats * columns;
+  const file = `${evaluationId}-proof.json`;
+  return (
+    <div className="score-proof sm">
+      <details>
+        <summary className="link">Verify the receipts of {formatCount(runs)} runs</summary>
+        <p>
+          <a className="link" href={`/v1/evaluations/${evaluationId}/proof`} download={file}>
+            Download the signed proof
+          </a>
+          , and compute every number again with the command line:
+        </p>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must reach it. */}
+        <pre className="codeblock wrap" tabIndex={0}>
+          stoa verify-evaluation {file} --base-url {location.origin}/v1
+        </pre>
+      </details>
+      <a className="link" href="/docs/guides/evaluations">
+        How scores are made
+      </a>
+    </div>
+  );
+}
 
 /** What the figures are made of, and what they are not. */
 const Notes = ({ card }: { card: ScoreCard }) => (
