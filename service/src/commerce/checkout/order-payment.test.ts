@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { createProduct } from "../../../test/factories.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { until } from "../../../test/until.ts";
@@ -613,4 +614,33 @@ test("another amount captured for a canceled order: reported until it is refunde
   await capturePartially(order, { isRefunded: true });
   assert.equal(await mismatched(), 0);
   assert.equal((await orderOf(order.buyer, order.orderId)).status, "canceled");
+});
+
+test("the connection of a settlement is lost between its statements: nothing of it stays, and the order completes once", async () => {
+  const owner = await market.createUser({ name: "Other seller" });
+  const buyer = await market.createUser();
+  await buy(buyer, await createProduct(owner, { title: "First" }));
+  const productId = await createProduct(owner, { title: "Second" });
+  const client = await market.service.ctx.pool.connect();
+  await client.query("begin");
+  await client.query("select from receipt_counters for update");
+  const buying = buy(buyer, productId);
+  await waitForBlockedStatements(market);
+  await market.query(`select pg_terminate_backend(pid) from pg_stat_activity
+                       where datname = current_database() and wait_event_type = 'Lock'`);
+  await client.query("commit");
+  client.release();
+  assertError(await buying, 503, "SERVICE_UNAVAILABLE");
+  assert.deepEqual(await listed(buyer), ["pending", "completed"]);
+  const { rows } = await market.query(
+    "select (select count(*)::int from entitlements where product_id = $1) as rights, (select last from receipt_counters c join products p on p.author_id = c.seller_id where p.id = $1) as number",
+    [toUuid("prod", productId)],
+  );
+  assert.deepEqual(rows, [{ rights: 0, number: 1 }]);
+  const { orderId } = (await buyer.get("/v1/purchases")).body.data[0];
+  const order = await orderOf(buyer, orderId);
+  assert.equal(order.status, "completed");
+  assert.match(order.receipt.number, /-00002$/);
+  const events = await buyer.get("/v1/events?type=purchase.completed");
+  assert.equal(events.body.data.length, 2);
 });
