@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { toVisibleLine } from "@stoa/contract";
 import { seededRandom } from "@stoa/service/backoffice/demo/seeded-random.ts";
 import { zipf } from "./draw.ts";
 
@@ -94,7 +95,7 @@ export async function readTexts(file: string, categories: string[]): Promise<Tex
 }
 
 function titleOf(title: string): string {
-  const plain = title.replace(/\s+/g, " ").trim();
+  const plain = toVisibleLine(title).replace(/\s+/g, " ").trim();
   if (plain.length <= MAX_TITLE) return plain;
   return plain.slice(0, MAX_TITLE).replace(/\s+\S*$/, "");
 }
