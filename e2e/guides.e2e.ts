@@ -444,13 +444,14 @@ test(
     const line = "npx stoa-server key create --user newcomer@stoa.example --name before --json";
     const { key } = JSON.parse((await shell(line, settings)).stdout);
     const printed = await run(await blocksOf("operating.md"), settings);
-    const [backedUp, restored, keys, rotated, rebuilt, ...others] = printed;
+    const [backedUp, restored, keys, rotated, rebuilt, checked, ...others] = printed;
     assert.deepEqual(others, [], "a shell block without an assertion");
     assert.match(backedUp!, /^keys: wrapped$/m);
     assert.match(restored!, /^keys: put into the data folder$/m);
     assert.match(keys!, /^STOA_MASTER_KEYS=1:\S{44}\nSTOA_SESSION_KEYS=1:\S{44}$/);
     assert.match(rotated!, /^key: 1\nrewrapped: 0$/m);
     assert.match(rebuilt!, /^sums: \d+\nchanged: \d+\nremoved: 0$/);
+    assert.match(checked!, /^.*processes.*: .*they open at most \d+ of the \d+ connections/m);
     const made = /^file: (.+)\/shop\.tar\.gz$/m.exec(backedUp!)![1]!;
     const other = await npmStart(join(made, "data"));
     t.after(async () => {
