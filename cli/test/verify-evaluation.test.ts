@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { verifyEvaluation } from "@stoa/evaluation";
+import { changesOf } from "@stoa/evaluation/test/proof-changes.ts";
 import {
   sandboxRequest,
   startEvaluation,
@@ -45,6 +47,20 @@ async function verify(content: unknown, ...more: string[]) {
   return stoa.run(["verify-evaluation", file, ...more]);
 }
 
+/** As the command does, and without a process for each of some hundred changes. */
+async function refusesChanges(whole: typeof proof) {
+  const { keys: published } = JSON.parse(await readFile(keys, "utf8"));
+  assert.deepEqual((await verifyEvaluation(whole, published)).problems, []);
+  const accepted: string[] = [];
+  for (const { name, proof: changed } of changesOf(whole))
+    if ((await verifyEvaluation(changed, published)).problems.length === 0) accepted.push(name);
+  assert.deepEqual(accepted, []);
+}
+
+test("a proof with anything changed, removed or added: refused", async () => {
+  await refusesChanges(proof);
+});
+
 test("a proof: valid with the keys of the service, and offline with a file of keys", async () => {
   const online = await verify({ success: true, data: proof });
   assert.equal(online.code, 0, online.stdout + online.stderr);
@@ -80,6 +96,7 @@ test("a proof with a judge: its figures stand apart, and what cannot be computed
     /\n {2}judged by sandbox \(practice provider\): 2 of 4 runs passed, 50 % .*; without the product 50 % .*, 0 undecided\n/,
   );
   assert.match(stderr, /8 verdicts of the judge follow from its signed answers/);
+  await refusesChanges(judged);
   judged.receipts[1] = null;
   const refused = await verify(judged, "--keys", keys);
   assert.deepEqual([refused.code, /Receipt 2 is missing/.test(refused.stdout)], [2, true]);
@@ -100,6 +117,34 @@ for (const [what, change, problem] of [
   ["a case left out", (p: typeof proof) => p.cases.shift(), /visible cases 1 are missing/],
   ["a receipt left out", (p: typeof proof) => (p.receipts[0] = null), /Receipt 1 is missing/],
   ["another receipt", (p: typeof proof) => p.receipts.reverse(), /Receipt 1 is another one/],
+  [
+    "an output of a hidden case",
+    (p: typeof proof) => p.outputs.push({ ...p.outputs[0], case: 1 }),
+    /output of run 1 of case 2 on model 1 belongs to no run with a published output/,
+  ],
+  [
+    "an output twice",
+    (p: typeof proof) => p.outputs.push({ ...p.outputs[0], output: "forged" }),
+    /output of run 1 of case 1 on model 1 is listed twice/,
+  ],
+  [
+    "one receipt more",
+    (p: typeof proof) => p.receipts.push(p.receipts[0]),
+    /Receipt 3 is of no model of the evaluation/,
+  ],
+  [
+    "a salt of the test set",
+    (p: typeof proof) => (p.testSetSalt = p.cases[0].salt),
+    /testSetSalt must be null/,
+  ],
+  ["a case twice", (p: typeof proof) => p.cases.push(p.cases[0]), /Case 1 is listed twice/],
+  ["other keys", (p: typeof proof) => (p.keysUrl = "http://forger.test/keys"), /keysUrl is not/],
+  ["another field", (p: typeof proof) => (p.verified = true), /field verified is no part/],
+  [
+    "another field of an output",
+    (p: typeof proof) => (p.outputs[0].verdict = "passed"),
+    /field outputs\.0\.verdict is no part/,
+  ],
   [
     "another payload",
     (p: typeof proof) => {

@@ -29,6 +29,7 @@ export interface EvaluationProofFile {
   testSetSalt?: string | null;
   cases: { index: number; salt: string; case: Record<string, unknown> }[];
   outputs: { column: number; case: number; repeat: number; salt: string; output: unknown }[];
+  keysUrl: string;
 }
 
 interface SignedRun extends EvaluatedRun {
@@ -116,12 +117,18 @@ interface Receipt {
 }
 
 const MAX_PROBLEMS = 100;
+const SALT_BYTES = 32;
+const KEYS_PATH = "/.well-known/stoa-receipts.json";
+const PROOF_FIELDS = ["statement", "receipts", "testSetSalt", "cases", "outputs", "keysUrl"];
+const CASE_FIELDS = ["index", "salt", "case"];
+const OUTPUT_FIELDS = ["column", "case", "repeat", "salt", "output"];
 /** The runs of a column belong to a generated workflow, which is no version of the product. Its steps pin the version. */
 const GENERATED = "-draft";
 
 /**
  * Verifies a proof with nothing but the public keys of its marketplace: the signatures (JWS, RFC 7515, with Ed25519, RFC 8037), the receipts
- * of the runs, the hashes of published texts, the verdicts of visible cases, and every number of the score card. Never throws for bad content.
+ * of the runs, the hashes of published texts, the verdicts of visible cases, and every number of the score card. What it cannot check must
+ * not be in the file: readers would take it for verified. Never throws for bad content.
  */
 export async function verifyEvaluation(
   proof: EvaluationProofFile,
@@ -158,6 +165,7 @@ class Verifier {
   }
 
   async run(): Promise<void> {
+    this.#checkFields();
     this.#checkCompleteness();
     await this.#checkReceipts();
     const cases = await this.#readCases();
@@ -166,12 +174,26 @@ class Verifier {
     this.#checkScores();
   }
 
+  #checkFields(): void {
+    const { cases, outputs, keysUrl } = this.#proof;
+    this.#checkNames(this.#proof, PROOF_FIELDS, "");
+    for (const [index, one] of cases.entries()) this.#checkNames(one, CASE_FIELDS, `cases.${index}.`);
+    for (const [index, one] of outputs.entries()) this.#checkNames(one, OUTPUT_FIELDS, `outputs.${index}.`);
+    if (keysUrl !== this.#statement.iss + KEYS_PATH)
+      this.problems.push("keysUrl is not the address of the keys of the marketplace that signed.");
+  }
+
+  #checkNames(part: object, names: readonly string[], path: string): void {
+    for (const name of Object.keys(part))
+      if (!names.includes(name)) this.problems.push(`The field ${path}${name} is no part of a proof.`);
+  }
+
   /** Each case ran on each model as often as the card says: none is left out. */
   #checkCompleteness(): void {
     const { columns, testSet, results, evaluation } = this.#statement;
     const judged = columns.filter(({ kind }) => kind !== "judge");
     const expected = judged.length * testSet.cases.length * evaluation.repeats;
-    const places = new Set(results.map((run) => `${run.column} ${run.case} ${run.repeat}`));
+    const places = new Set(results.map(placeOf));
     if (places.size !== results.length) this.problems.push("A run is listed twice.");
     if (places.size !== expected)
       this.problems.push(`${expected} runs are expected, and ${places.size} are listed.`);
@@ -186,12 +208,15 @@ class Verifier {
 
   async #checkReceipts(): Promise<void> {
     const { columns, product, results } = this.#statement;
+    const { receipts } = this.#proof;
+    for (let index = columns.length; index < receipts.length; index++)
+      this.problems.push(`Receipt ${index + 1} is of no model of the evaluation.`);
     for (const [index, column] of columns.entries()) {
-      const receipt = this.#proof.receipts[index] ?? null;
+      const receipt = receipts[index];
       const name = `Receipt ${index + 1}`;
-      if (receipt === null) {
+      if (receipt === null || receipt === undefined) {
         this.missingReceipts++;
-        if (column.receiptSha256 !== null) this.problems.push(`${name} is missing.`);
+        if (receipt !== column.receiptSha256) this.problems.push(`${name} is missing.`);
         continue;
       }
       if ((await sha256(receipt)) !== column.receiptSha256) {
@@ -239,6 +264,7 @@ class Verifier {
     const read = new Map<number, TestCase>();
     for (const { index, salt, case: content } of this.#proof.cases) {
       const known = signed[index];
+      if (read.has(index)) this.problems.push(`Case ${index + 1} is listed twice.`);
       const isTrue =
         known !== undefined && !known.isHidden && (await hmac(salt, canonicalJson(content))) === known.hash;
       const checked = checkTestCases([content]);
@@ -253,7 +279,19 @@ class Verifier {
     const ownDigest = await sha256(canonicalJson(all));
     if (isWhole && !(digest === undefined ? await this.#isSalted(hash, ownDigest) : digest === ownDigest))
       this.problems.push("The test set has another hash than the evaluation names.");
+    this.#checkSalt();
     return read;
+  }
+
+  /** A salt that no hash can confirm. */
+  #checkSalt(): void {
+    const { testSet, judge } = this.#statement;
+    const { testSetSalt } = this.#proof;
+    const isSalted = testSet.hash !== undefined || judge?.rubricsHash !== undefined;
+    if (!isSalted && testSetSalt !== undefined)
+      this.problems.push("testSetSalt must be absent: no hash of this proof has a salt.");
+    if (isSalted && testSetSalt !== null && testSet.cases.some(({ isHidden }) => isHidden))
+      this.problems.push("testSetSalt must be null: a case is hidden, so no hash can confirm it.");
   }
 
   /** Whether the hash is that of a text under the salt of the test set. */
@@ -263,9 +301,7 @@ class Verifier {
   }
 
   async #checkResults(cases: ReadonlyMap<number, TestCase>): Promise<void> {
-    const outputs = new Map(
-      this.#proof.outputs.map((one) => [`${one.column} ${one.case} ${one.repeat}`, one] as const),
-    );
+    const outputs = this.#readOutputs();
     for (const run of this.#statement.results) {
       const testCase = cases.get(run.case);
       if (!testCase) {
@@ -277,12 +313,31 @@ class Verifier {
         else if (run.isPassed === true) this.problems.push(`${nameOf(run)} passed although it failed.`);
         continue;
       }
-      const found = outputs.get(`${run.column} ${run.case} ${run.repeat}`);
+      const found = outputs.get(placeOf(run));
       const text = typeof found?.output === "string" ? found.output : canonicalJson(found?.output ?? null);
       if (!found || (await hmac(found.salt, text)) !== run.outputHash)
         this.problems.push(`The output of ${nameOf(run)} is not the one that was signed.`);
       else this.#regrade(run, testCase, found.output);
     }
+  }
+
+  /** The outputs by their runs. */
+  #readOutputs(): Map<string, EvaluationProofFile["outputs"][number]> {
+    const { results, testSet } = this.#statement;
+    const published = results.filter(
+      (run) => run.outputHash !== null && testSet.cases[run.case]?.isHidden === false,
+    );
+    const places = new Set(published.map(placeOf));
+    const outputs = new Map<string, EvaluationProofFile["outputs"][number]>();
+    for (const one of this.#proof.outputs) {
+      const isPlace = [one.column, one.case, one.repeat].every(Number.isInteger);
+      const place = placeOf(one);
+      if (!isPlace || !places.has(place))
+        this.problems.push(`The output of ${nameOf(one)} belongs to no run with a published output.`);
+      else if (outputs.has(place)) this.problems.push(`The output of ${nameOf(one)} is listed twice.`);
+      else outputs.set(place, one);
+    }
+    return outputs;
   }
 
   #regrade(run: SignedRun, testCase: TestCase, output: unknown): void {
@@ -408,7 +463,11 @@ const listJudgeCalls = (run: SignedRun): SignedCall[] =>
 const inOrder = (cases: ReadonlyMap<number, TestCase>): TestCase[] =>
   [...cases].toSorted(([a], [b]) => a - b).map(([, testCase]) => testCase);
 
-const nameOf = (run: SignedRun): string =>
+type Place = Pick<SignedRun, "column" | "case" | "repeat">;
+
+const placeOf = (run: Place): string => `${run.column} ${run.case} ${run.repeat}`;
+
+const nameOf = (run: Place): string =>
   `run ${run.repeat + 1} of case ${run.case + 1} on model ${run.column + 1}`;
 
 const TOLERANCE = 1e-9;
@@ -425,8 +484,11 @@ function isAlike(a: unknown, b: unknown): boolean {
 
 const encode = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
 
-function fromBase64Url(text: string): Uint8Array<ArrayBuffer> {
+/** null: these bytes have another text, so that somebody changed this one in characters or bits that decoding skips. */
+function fromBase64Url(text: string): Uint8Array<ArrayBuffer> | null {
   const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  const ownText = btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  if (ownText !== text) return null;
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
@@ -436,9 +498,12 @@ const toHex = (bytes: ArrayBuffer): string =>
 const sha256 = async (text: string): Promise<string> =>
   toHex(await crypto.subtle.digest("SHA-256", encode(text)));
 
-async function hmac(salt: string, text: string): Promise<string> {
+/** null: the salt has another length, and HMAC pads short ones with zeros: several would give one hash. */
+async function hmac(salt: string, text: string): Promise<string | null> {
   const algorithm = { name: "HMAC", hash: "SHA-256" };
-  const key = await crypto.subtle.importKey("raw", fromBase64Url(salt), algorithm, false, ["sign"]);
+  const bytes = fromBase64Url(salt);
+  if (!bytes || bytes.length !== SALT_BYTES) return null;
+  const key = await crypto.subtle.importKey("raw", bytes, algorithm, false, ["sign"]);
   return toHex(await crypto.subtle.sign("HMAC", key, encode(text)));
 }
 
@@ -449,16 +514,13 @@ async function readSigned<Content>(
   keys: readonly PublicKey[],
 ): Promise<Content | null> {
   const [header = "", payload = "", signature = "", ...rest] = jws.split(".");
-  if (rest.length > 0) return null;
-  const { alg, kid, typ } = JSON.parse(new TextDecoder().decode(fromBase64Url(header)));
+  const [headerBytes, payloadBytes, signatureBytes] = [header, payload, signature].map(fromBase64Url);
+  if (rest.length > 0 || !headerBytes || !payloadBytes || !signatureBytes) return null;
+  const { alg, kid, typ } = JSON.parse(new TextDecoder().decode(headerBytes));
   const jwk = keys.find((key) => key.kid === kid && key.kty === "OKP" && key.crv === "Ed25519");
-  if (alg !== "EdDSA" || typ !== type || !jwk?.x) return null;
-  const key = await crypto.subtle.importKey("raw", fromBase64Url(jwk.x), "Ed25519", false, ["verify"]);
-  const isTrue = await crypto.subtle.verify(
-    "Ed25519",
-    key,
-    fromBase64Url(signature),
-    encode(`${header}.${payload}`),
-  );
-  return isTrue ? JSON.parse(new TextDecoder().decode(fromBase64Url(payload))) : null;
+  const keyBytes = fromBase64Url(jwk?.x ?? "");
+  if (alg !== "EdDSA" || typ !== type || !keyBytes?.length) return null;
+  const key = await crypto.subtle.importKey("raw", keyBytes, "Ed25519", false, ["verify"]);
+  const isTrue = await crypto.subtle.verify("Ed25519", key, signatureBytes, encode(`${header}.${payload}`));
+  return isTrue ? JSON.parse(new TextDecoder().decode(payloadBytes)) : null;
 }

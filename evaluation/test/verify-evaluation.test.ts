@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { type EvaluationProofFile, type PublicKey, verifyEvaluation } from "../src/verify-evaluation.ts";
+import { changesOf } from "./proof-changes.ts";
 
 /** Proofs of the first form: without the number of judged assertions and with rubrics under no salt. */
 const {
@@ -35,4 +36,13 @@ test("a proof of the first form that was changed: refused", async () => {
     .replace(/"rubricsSha256":"./, '"rubricsSha256":"g');
   const statement = [header, Buffer.from(text).toString("base64url"), signature].join(".");
   assert.match((await verifyEvaluation({ ...visible, statement }, keys)).problems.join("\n"), /not signed/);
+});
+
+test("a proof of the first form with anything changed, removed or added: refused", async () => {
+  for (const proof of [visible, hidden]) {
+    const accepted: string[] = [];
+    for (const { name, proof: changed } of changesOf(proof))
+      if ((await verifyEvaluation(changed, keys)).problems.length === 0) accepted.push(name);
+    assert.deepEqual(accepted, []);
+  }
 });
