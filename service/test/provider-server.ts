@@ -208,7 +208,7 @@ function replyInPieces(
 /** Used when the request has no limit; more than most models write. */
 const ENDLESS_TOKENS = 100_000;
 
-function allowedBy({ body }: RecordedRequest): number {
+export function allowedBy({ body }: RecordedRequest): number {
   const { max_tokens, max_completion_tokens } = body as Record<string, number | undefined>;
   return max_tokens ?? max_completion_tokens ?? ENDLESS_TOKENS;
 }
@@ -254,7 +254,7 @@ async function sendChunks(response: ServerResponse, bytes: Buffer, size: number)
 }
 
 const ANSWER_TEXT = "An answer.";
-const USAGE = { input: 12, output: 5 };
+export const USAGE = { input: 12, output: 5 };
 
 function inWords(request: RecordedRequest, answer: Answer): object {
   const { text = ANSWER_TEXT, stop = "stop", usage = USAGE } = answer;

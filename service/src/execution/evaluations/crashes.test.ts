@@ -5,7 +5,7 @@ import { type Forked, forkProgram } from "../../../test/child.ts";
 import { evaluationOf, startEvaluation, storeTestSet, untilEvaluated } from "../../../test/evaluations.ts";
 import { createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { allowedBy, type ProviderServer, startProviderServer, USAGE } from "../../../test/provider-server.ts";
 import type { RunWorkerOptions } from "../../../test/run-worker-process.ts";
 import { createProviderKey, providersAt } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
@@ -15,6 +15,13 @@ import { advanceEvaluation } from "./advance.ts";
 
 const PROGRAM = new URL("../../../test/run-worker-process.ts", import.meta.url);
 const LEASE_MS = 10_000;
+/** gpt-5-mini, in USD for a token. */
+const PRICE = { input: 0.25e-6, output: 2e-6 };
+/**
+ * Pays for 12 answers of 32,768 tokens, the most that a key with a budget asks for, and most of a 13th: three open calls that die, and
+ * ten of the baseline.
+ */
+const BUDGET_USD = 0.84;
 
 let provider: ProviderServer;
 let market: Market;
@@ -47,10 +54,10 @@ async function startWorkerProcess(): Promise<Forked> {
   return worker;
 }
 
-test("kill -9 in a column, and jobs that run twice at once: no case whose result was written runs again, no column twice, and the key's budget holds", async () => {
+test("kill -9 in a column, and jobs that run twice at once: no case whose result was written runs again, no column twice, and the key's budget holds with the calls that died", async () => {
   const productId = await createProduct(author);
   await storeTestSet(author, productId, cases);
-  const apiKeyId = await createProviderKey(author, { monthlyBudget: 1 });
+  const apiKeyId = await createProviderKey(author, { monthlyBudget: BUDGET_USD });
   for (let n = 0; n < 7; n++) provider.next({ answer: { text: "yes" } });
   for (let n = 0; n < 3; n++) provider.next("hang");
   const killed = await startWorkerProcess();
@@ -67,7 +74,13 @@ test("kill -9 in a column, and jobs that run twice at once: no case whose result
   );
   const before = promptsOf(provider);
   const written = await writtenItems(column.executionId);
-  for (let n = 0; n < 13; n++) provider.next({ answer: { text: "yes" } });
+  for (let n = 0; n < 3; n++) provider.next({ answer: { text: "yes" } });
+  const baseline: { input: number; output: number }[] = [];
+  provider.always((request) => {
+    const usage = { input: 12, output: allowedBy(request) };
+    baseline.push(usage);
+    return { answer: { text: "yes", usage } };
+  });
   killed.child.kill("SIGKILL");
   await killed.ended;
   market.clock.forward(LEASE_MS + 1);
@@ -79,6 +92,7 @@ test("kill -9 in a column, and jobs that run twice at once: no case whose result
   await becomes(again, ({ status }) => status !== "running");
   const done = await untilEvaluated(market, author, id);
   await survivor.stop();
+  provider.always(null);
   assert.deepEqual([done.status, done.results.length], ["completed", 20]);
   assert.deepEqual(
     done.columns.map(({ passed, n }: { passed: number; n: number }) => [passed, n]),
@@ -98,6 +112,19 @@ test("kill -9 in a column, and jobs that run twice at once: no case whose result
   assert.deepEqual(rows, [{ runs: 2, columns: 2 }]);
   const started = await market.query("select from workflow_runs");
   assert.equal(started.rowCount, 2);
+  const spent = await spentWith(apiKeyId);
+  assert.deepEqual([spent.calls, spent.dead], [7 + 3 + 13, 3]);
+  const usages = [...Array<typeof USAGE>(10).fill(USAGE), ...baseline];
+  assertAlike(
+    spent.paid,
+    usages.reduce((sum, { input, output }) => sum + input * PRICE.input + output * PRICE.output, 0),
+  );
+  assertAlike(done.cost, spent.paid);
+  assert.ok(
+    spent.paid + spent.held <= BUDGET_USD,
+    "the provider may still bill what the dead calls reserved",
+  );
+  assert.ok(spent.paid + spent.held > BUDGET_USD - 0.001, "without them the last answer could be longer");
 });
 
 test("kill -9 in the judge's column: no output is judged twice whose verdict was written, and the numbers are those of one run", async () => {
@@ -153,6 +180,22 @@ test("kill -9 in the judge's column: no output is judged twice whose verdict was
   for (const item of written)
     assert.equal(after.filter((rubric) => rubric === `Rubric ${item}`).length, 1, `output ${item}`);
 });
+
+const assertAlike = (actual: number, expected: number): void =>
+  assert.ok(Math.abs(actual - expected) < 1e-9, `${actual} is not ${expected}`);
+
+/** What the calls of a key cost, and what those hold that no process ended. */
+async function spentWith(
+  apiKeyId: string,
+): Promise<{ calls: number; dead: number; paid: number; held: number }> {
+  const { rows } = await market.query(
+    `select count(*)::int as calls, count(*) filter (where ended_at is null)::int as dead, sum(cost_usd)::float8 as paid,
+            sum(expected_usd) filter (where ended_at is null)::float8 as held
+       from provider_calls where provider_key_id = $1`,
+    [requireUuid("pkey", apiKeyId)],
+  );
+  return rows[0];
+}
 
 /** The rubrics of all calls of the judge. */
 const askedRubrics = (): string[] =>

@@ -174,10 +174,11 @@ test("maxCost reached: the evaluation fails with the results so far; a failing m
   const openai = await createProviderKey(author);
   const models = [{ apiKeyId: openai, model: "gpt-5-mini" }];
   const usage = { input: 10_000, output: 1_000 };
-  for (let n = 0; n < 6; n++) provider.next({ answer: { text: "A haiku about rain", usage } });
+  provider.always({ answer: { text: "A haiku about rain", usage } });
   const before = provider.requests.length;
   const id = await startEvaluation(author, productId, { models, repeats: 2, maxCost: 0.008 });
   const done = await untilEvaluated(market, author, id);
+  provider.always(null);
   assert.deepEqual([done.status, done.error.code], ["failed", "MAX_COST_REACHED"]);
   assert.ok(done.cost > 0, "the calls before were paid");
   // Calls that were open when the limit refused the next one were aborted.
@@ -191,6 +192,26 @@ test("maxCost reached: the evaluation fails with the results so far; a failing m
     ["completed", ["product", "sandbox-500", 0, 3], ["baseline", "sandbox-500", 0, 3]],
   );
   assert.ok(failed.results.every((result: { errorCode: string }) => result.errorCode === "PROVIDER_ERROR"));
+});
+
+test("budget of the key reached: the evaluation fails, keeps the finished cases and calls nothing more", async () => {
+  const productId = await createProduct(author);
+  await storeTestSet(author, productId, haikuCases.slice(0, 1));
+  // The rest after one call does not pay for an answer of 500 tokens.
+  const apiKeyId = await createProviderKey(author, { monthlyBudget: 0.01 });
+  const usage = { input: 30_000, output: 1_000 };
+  provider.next({ answer: { text: "A haiku about rain", usage } });
+  const before = provider.requests.length;
+  const models = [{ apiKeyId, model: "gpt-5-mini" }];
+  const id = await startEvaluation(author, productId, { models, repeats: 1, maxCost: 1 });
+  const done = await untilEvaluated(market, author, id);
+  assert.deepEqual(
+    [done.status, done.error?.code, done.cost],
+    ["failed", "KEY_BUDGET_EXCEEDED", 0.0095],
+    JSON.stringify(done),
+  );
+  assert.equal(provider.requests.length, before + 1);
+  assert.deepEqual(countsOf(done)[0], ["product", "gpt-5-mini", 1, 1]);
 });
 
 async function untilRequests(count: number): Promise<void> {
