@@ -1,4 +1,4 @@
-/** Phrases of many prompts: nobody buys them, and honest outputs may contain them. */
+/** Phrases of many prompts: they are not worth a price, and honest outputs may contain them. */
 export const STOCK_PHRASES: readonly string[] = [
   "I want you to act as a",
   "I want you to act as an",

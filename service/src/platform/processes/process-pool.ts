@@ -19,7 +19,7 @@ export interface PoolOptions {
   /** The input of `start`. */
   startInput(name: ProcessName): object;
   report(text: string): void;
-  /** A process ended that nobody told to end. */
+  /** A process ended without a request to end. */
   onLost(name: ProcessName): void;
 }
 
