@@ -83,8 +83,8 @@ async function listen(
   { nonce, arrived }: ListenProof,
 ): Promise<void> {
   await client.connect();
-  for (const channel of [PROOF_CHANNEL, ...channels])
-    await client.query(`listen ${client.escapeIdentifier(channel)}`);
+  const listens = [PROOF_CHANNEL, ...channels].map((name) => `listen ${client.escapeIdentifier(name)}`);
+  await client.query(listens.join("; "));
   client.once("end", () => arrived.reject(new Error("Connection terminated")));
   await sendProof(connection, nonce);
   setTimeout(
