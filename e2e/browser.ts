@@ -25,8 +25,16 @@ const UNWANTED_ARGUMENTS = new Set([
   "--disable-web-security",
 ]);
 
-export const openBrowser = async (): Promise<Browser> =>
-  playwright.launch({
+let shared: Promise<Browser> | null = null;
+
+/** One browser for all files of a worker, which ends with the worker. `close` closes the pages of a file. */
+export function openBrowser(): Promise<Browser> {
+  shared ??= launchBrowser();
+  return shared;
+}
+
+async function launchBrowser(): Promise<Browser> {
+  const browser = await playwright.launch({
     timeout: TIMEOUT_MS,
     executablePath: process.env["CHROMIUM_PATH"] ?? (await unpackedBrowser()),
     args: [
@@ -35,6 +43,15 @@ export const openBrowser = async (): Promise<Browser> =>
       "--disable-component-update",
     ],
   });
+  browser.close = async () => {
+    await Promise.all(browser.contexts().map((context) => context.close()));
+  };
+  // After a crash, the next file starts another one.
+  browser.on("disconnected", () => {
+    shared = null;
+  });
+  return browser;
+}
 
 /** Unpacked once into the path that all files use: a parallel start would run an incomplete program. */
 async function unpackedBrowser(): Promise<string> {
