@@ -3,6 +3,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type Forked, forkProgram } from "@stoa/service/test/child.ts";
+import type { CommandRequest } from "./command-process.ts";
 
 export const STOA = fileURLToPath(new URL("../bin/stoa.mjs", import.meta.url));
 /** Longer than a test file may take: ends what a failed test left, and never a command that is slow. */
@@ -21,6 +23,35 @@ interface Place {
   key?: string | undefined;
 }
 
+const COMMANDS = new URL("./command-process.ts", import.meta.url);
+let commands: Forked | null = null;
+let lastCommand: Promise<unknown> = Promise.resolve();
+
+/** Runs commands of all files of a worker in one process, one at a time. */
+function runCommand(request: CommandRequest): Promise<Finished> {
+  const run = async () => {
+    commands ??= forkProgram(COMMANDS);
+    const { child, answer } = commands;
+    const answered = answer();
+    child.send(request);
+    try {
+      return (await answered) as Finished;
+    } catch (error) {
+      commands = null;
+      throw error;
+    }
+  };
+  const finished = lastCommand.then(run, run);
+  lastCommand = finished;
+  return finished;
+}
+
+interface Options {
+  /** Standard input. */
+  input?: string;
+  env?: NodeJS.ProcessEnv;
+}
+
 /** The command line of one user: with a folder for its profiles, and one to work in. */
 export async function openCommandLine({ origin, key }: Place) {
   const folder = await mkdtemp(join(tmpdir(), "stoa-cli-"));
@@ -34,8 +65,8 @@ export async function openCommandLine({ origin, key }: Place) {
     ...(key && { STOA_API_KEY: key }),
   };
 
-  /** A command that runs. `input` is its standard input; without it, there is none. */
-  function start(args: readonly string[], options: { input?: string; env?: NodeJS.ProcessEnv } = {}) {
+  /** A command in a process of its own, which may run until it is interrupted. */
+  function start(args: readonly string[], options: Options = {}) {
     const child = spawn(process.execPath, [STOA, ...args], {
       cwd: folder,
       env: { ...env, ...options.env },
@@ -59,8 +90,9 @@ export async function openCommandLine({ origin, key }: Place) {
     folder,
     env,
     start,
-    run: (args: readonly string[], options?: Parameters<typeof start>[1]): Promise<Finished> =>
-      start(args, options).ended,
+    /** Runs a command to its end, in the process of all such commands. */
+    run: (args: readonly string[], { input = "", env: more = {} }: Options = {}): Promise<Finished> =>
+      runCommand({ args, folder, env: { ...env, ...more } as Record<string, string>, input }),
     remove: () => rm(folder, { recursive: true, force: true }),
   };
 }

@@ -9,8 +9,8 @@ export interface Forked {
   answer(): Promise<unknown>;
 }
 
-/** Starts the program and sends it `message`. */
-export function forkProgram(program: URL, message: object): Forked {
+/** Starts the program and sends it `message`, if any. */
+export function forkProgram(program: URL, message?: object): Forked {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const stdio = ["ignore", "inherit", "pipe", "ipc"] as const;
   const child = fork(program, { serialization: "advanced", execArgv: [], env, stdio: [...stdio] });
@@ -23,7 +23,7 @@ export function forkProgram(program: URL, message: object): Forked {
     child.once("close", (_code, signal) => resolve(signal));
   });
   // answer() reports a child that has ended.
-  child.send(message, () => {});
+  if (message) child.send(message, () => {});
   return {
     child,
     ended,
