@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import { emailsTo } from "@stoa/service/test/emails.ts";
 import type { Market } from "@stoa/service/test/market.ts";
 import {
@@ -16,6 +16,7 @@ import {
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { mustBeFit } from "./accessible.ts";
 import { click, type Look, looks, openBrowser, openContext, openPage, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 
 let market: Market;
 let browser: Browser;
@@ -79,7 +80,7 @@ async function statusOf(token: string, path = "/v1/products?limit=1"): Promise<n
   return (await fetch(market.origin + path, { headers })).status;
 }
 
-test("OAuth consent: Allow gives a token that works until Revoke", async () => {
+everyRun("OAuth consent: Allow gives a token that works until Revoke", async () => {
   const verifier = newVerifier();
   const visitor = await asked(authorizeUrl(market, client, { verifier, scope: SCOPE }));
   const { page, complaints } = visitor;

@@ -6,7 +6,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { startCollector } from "@stoa/service/test/collector.ts";
-import { inFullRun } from "@stoa/service/test/full-size.ts";
+import { inFullRun, isFullSize } from "@stoa/service/test/full-size.ts";
 import { until } from "@stoa/service/test/until.ts";
 import {
   copyDemoData,
@@ -21,7 +21,7 @@ import {
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 before(async () => {
   folder = await temporaryFolder();
-  await copyDemoData(folder.path);
+  if (isFullSize) await copyDemoData(folder.path);
 });
 after(() => folder.remove());
 
@@ -54,28 +54,37 @@ const runSlowly = (service: Started, productId: string) =>
     options: { model: "sandbox-slow" },
   });
 
-test("SIGTERM to npm: a running call ends and is traced, new calls are refused, exit code 0", async () => {
-  const collector = await startCollector();
-  const service = await npmStart(folder.path, {
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    // So long that only the shutdown flushes spans.
-    OTEL_BSP_SCHEDULE_DELAY: "600000",
-  });
-  const productId = await anyProduct(service);
-  assert.equal((await post(service, "/purchases", { productId })).status, 201);
-  const running = runSlowly(service, productId);
-  await until("it runs", async () => (await countRuns(service)) > 0);
-  service.npm.kill("SIGTERM");
-  const answer = await running;
-  assert.equal(answer.status, 200, await answer.text());
-  const { code } = await service.ended;
-  assert.equal(code, 0);
-  await assert.rejects(fetch(`${service.origin}/healthz`));
-  const sent = Buffer.concat(collector.bodies).toString("latin1");
-  for (const name of ["run prompt", "chat sandbox-slow", "service.name", "gen_ai.client.operation.duration"])
-    assert.ok(sent.includes(name), name);
-  await collector.close();
-});
+test(
+  "SIGTERM to npm: a running call ends and is traced, new calls are refused, exit code 0",
+  inFullRun,
+  async () => {
+    const collector = await startCollector();
+    const service = await npmStart(folder.path, {
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      // So long that only the shutdown flushes spans.
+      OTEL_BSP_SCHEDULE_DELAY: "600000",
+    });
+    const productId = await anyProduct(service);
+    assert.equal((await post(service, "/purchases", { productId })).status, 201);
+    const running = runSlowly(service, productId);
+    await until("it runs", async () => (await countRuns(service)) > 0);
+    service.npm.kill("SIGTERM");
+    const answer = await running;
+    assert.equal(answer.status, 200, await answer.text());
+    const { code } = await service.ended;
+    assert.equal(code, 0);
+    await assert.rejects(fetch(`${service.origin}/healthz`));
+    const sent = Buffer.concat(collector.bodies).toString("latin1");
+    for (const name of [
+      "run prompt",
+      "chat sandbox-slow",
+      "service.name",
+      "gen_ai.client.operation.duration",
+    ])
+      assert.ok(sent.includes(name), name);
+    await collector.close();
+  },
+);
 
 test(
   "a second service on the same data folder: joins the database and survives the first",
@@ -136,17 +145,21 @@ test("start without PostgreSQL: one line names the address, the setting and what
   assert.doesNotMatch(stderr, /^ +at |secret/m);
 });
 
-test("commands without a database: name the folder and create none, except start, migrate, restore and reset", async () => {
-  const missing = join(folder.path, "mistyped");
-  for (const command of ["key create --user a@example.com --name A", "ledger verify", "doctor"]) {
-    const { code, stderr } = await shell(`${STOA} ${command}`, { STOA_DATA_DIR: missing });
-    assert.equal(code, 1, command);
-    assert.match(stderr, new RegExp(`^There is no database in ${missing}: set STOA_DATA_DIR .*\n$`));
-  }
-  assert.ok(!existsSync(missing));
-});
+test(
+  "commands without a database: name the folder and create none, except start, migrate, restore and reset",
+  inFullRun,
+  async () => {
+    const missing = join(folder.path, "mistyped");
+    for (const command of ["key create --user a@example.com --name A", "ledger verify", "doctor"]) {
+      const { code, stderr } = await shell(`${STOA} ${command}`, { STOA_DATA_DIR: missing });
+      assert.equal(code, 1, command);
+      assert.match(stderr, new RegExp(`^There is no database in ${missing}: set STOA_DATA_DIR .*\n$`));
+    }
+    assert.ok(!existsSync(missing));
+  },
+);
 
-test("start in production without secrets: refused", async () => {
+test("start in production without secrets: refused", inFullRun, async () => {
   const { code, stderr } = await shell(`${STOA} start`, {
     STOA_DATA_DIR: folder.path,
     STOA_ENVIRONMENT: "production",
@@ -156,7 +169,7 @@ test("start in production without secrets: refused", async () => {
   assert.match(stderr, /STOA_SESSION_KEYS must be set in production/);
 });
 
-test("a test database: refuses a production process and other master keys", async () => {
+test("a test database: refuses a production process and other master keys", inFullRun, async () => {
   const key = `1:${Buffer.alloc(32, 7).toString("base64")}`;
   const settings = { STOA_DATA_DIR: folder.path, STOA_MASTER_KEYS: key, STOA_SESSION_KEYS: key };
   const production = await shell(`${STOA} user create --email a@example.com --name A`, {

@@ -74,7 +74,7 @@ test("README: two lines of the command line buy a prompt and run it", async () =
   assert.match(stdout, /^\[sandbox\]/m);
 });
 
-test("README: five lines of the SDK buy a prompt and run it", async () => {
+test("README: five lines of the SDK buy a prompt and run it", inFullRun, async () => {
   const [, program] = /```js\n(.*?)```/s.exec(readme)!;
   const project = await temporaryFolder();
   await installSdk(project.path);
@@ -88,7 +88,7 @@ test("README: five lines of the SDK buy a prompt and run it", async () => {
   assert.match(stdout, /^\[sandbox\]/);
 });
 
-test("README: its lines run the prompt with a stored provider key", async () => {
+test("README: its lines run the prompt with a stored provider key", inFullRun, async () => {
   const ollama = "http://127.0.0.1:11434/v1";
   assert.ok(ownKey.includes(ollama));
   const lines = `${settingsHere()}\n${buying.split("\n")[0]}\n${ownKey.replace(ollama, provider.url).replace('"key":"ollama"', `"key":"${GOOD_KEY}"`)}`;
@@ -100,7 +100,7 @@ test("README: its lines run the prompt with a stored provider key", async () => 
   assert.ok(data.output.length > 0);
 });
 
-test("README: its operator commands work while the service runs", async () => {
+test("README: its operator commands work while the service runs", inFullRun, async () => {
   const lines = operating.split("\n");
   for (const line of lines.filter((command) => !command.includes(" demo "))) {
     const { code, stdout, stderr } = await shell(line, inFolder());
@@ -109,7 +109,7 @@ test("README: its operator commands work while the service runs", async () => {
   assert.equal(lines.filter((command) => command.includes(" demo ")).length, 2);
 });
 
-test("the service and its PostgreSQL are killed: all data is there after a restart", async () => {
+test("the service and its PostgreSQL are killed: all data is there after a restart", inFullRun, async () => {
   const bought = await purchases();
   assert.ok(bought.length > 0);
   process.kill(service.postgresPid, "SIGKILL");
@@ -122,7 +122,7 @@ test("the service and its PostgreSQL are killed: all data is there after a resta
   );
 });
 
-test("API key printed by npm start: works after a restart, which prints it again", async () => {
+test("API key printed by npm start: works after a restart, which prints it again", inFullRun, async () => {
   const old = service.key;
   assert.deepEqual(await stop(service).then(({ code }) => code), 0);
   service = await npmStart(folder.path);
@@ -131,21 +131,28 @@ test("API key printed by npm start: works after a restart, which prints it again
   assert.equal(reply.status, 200);
 });
 
-test("first-admin link: makes the signed-in account an administrator, and the next start prints none", async () => {
-  const linkIn = (stdout: string) => /^http\S+\/auth\/first-admin#token=([\w-]+)$/m.exec(stdout);
-  const token = linkIn(service.stdout)![1];
-  const made = await shell("npx stoa-server session create --user newcomer@stoa.example --json", inFolder());
-  const { sessionToken } = JSON.parse(made.stdout);
-  const reply = await fetch(`${service.origin}/api/auth/first-admin`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${sessionToken}`, "content-type": "application/json" },
-    body: JSON.stringify({ token }),
-  });
-  assert.equal(reply.status, 200, await reply.text());
-  await stop(service);
-  service = await npmStart(folder.path);
-  assert.equal(linkIn(service.stdout), null);
-});
+test(
+  "first-admin link: makes the signed-in account an administrator, and the next start prints none",
+  inFullRun,
+  async () => {
+    const linkIn = (stdout: string) => /^http\S+\/auth\/first-admin#token=([\w-]+)$/m.exec(stdout);
+    const token = linkIn(service.stdout)![1];
+    const made = await shell(
+      "npx stoa-server session create --user newcomer@stoa.example --json",
+      inFolder(),
+    );
+    const { sessionToken } = JSON.parse(made.stdout);
+    const reply = await fetch(`${service.origin}/api/auth/first-admin`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${sessionToken}`, "content-type": "application/json" },
+      body: JSON.stringify({ token }),
+    });
+    assert.equal(reply.status, 200, await reply.text());
+    await stop(service);
+    service = await npmStart(folder.path);
+    assert.equal(linkIn(service.stdout), null);
+  },
+);
 
 test("demo remove and demo load: the demo goes and comes back", inFullRun, async () => {
   const [remove, load] = operating.split("\n").filter((command) => command.includes(" demo "));

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, suite, test } from "node:test";
+import { after, before, suite } from "node:test";
 import { createFirstAdminLink } from "@stoa/service/backoffice/admin/first-admin.ts";
 import { authenticatorOf } from "@stoa/service/test/authenticator.ts";
 import { emailsTo } from "@stoa/service/test/emails.ts";
@@ -7,6 +7,7 @@ import { type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { mustBeFit } from "./accessible.ts";
 import { click, looks, openBrowser, openContext, openPage, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 
 const PASSWORD = "correct horse battery staple";
 
@@ -107,7 +108,7 @@ async function setUpApp(page: Page) {
 }
 
 suite("a magic link", () => {
-  test("signs in on click only, and leaves no token in the address bar", async () => {
+  everyRun("signs in on click only, and leaves no token in the address bar", async () => {
     const visitor = await openVisitor("/auth/sign-in");
     const address = newAddress();
     // The field must have the focus, so that a user can type at once.
@@ -158,7 +159,7 @@ suite("a magic link", () => {
 });
 
 suite("a password", () => {
-  test("registration, confirmation by email and sign-in: work with the keyboard alone", async () => {
+  everyRun("registration, confirmation by email and sign-in: work with the keyboard alone", async () => {
     const visitor = await openVisitor("/auth/register");
     const { keyboard } = visitor.page;
     const address = newAddress();

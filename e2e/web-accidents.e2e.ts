@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import { buyProduct, createProduct } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { openBrowser, openContext, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 import { buildWebClient, openWebPage, signIn } from "./web.ts";
 
 let market: Market;
@@ -47,7 +48,7 @@ async function signOutIn(page: Page, name: string): Promise<void> {
 
 const comeBackTo = (page: Page) => page.evaluate("dispatchEvent(new Event('visibilitychange'))");
 
-test("two tabs: one signs out, the other says so; another account signs in, and the other shows it", async () => {
+everyRun("two tabs: one signs out, the other says so, and shows the next account", async () => {
   const context = await openContext(browser);
   await signInAs(context, ada);
   const [first, second] = [await openTab(context, "/orders"), await openTab(context, "/")];

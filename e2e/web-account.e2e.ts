@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import { authenticatorOf } from "@stoa/service/test/authenticator.ts";
 import { isSignedIn, registerAccount, uniqueEmail } from "@stoa/service/test/emails.ts";
 import { buyProduct, createProduct } from "@stoa/service/test/factories.ts";
@@ -9,6 +9,7 @@ import { notificationsOf } from "@stoa/service/test/notifications.ts";
 import { createOAuthClient, requestTokens } from "@stoa/service/test/oauth.ts";
 import type { Browser, Locator, Page } from "playwright-core";
 import { click, openBrowser, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 import { HOSTILE, openAt, openMember } from "./members.ts";
 import { buildWebClient, signIn, type WebPage } from "./web.ts";
 
@@ -183,7 +184,7 @@ test("sessions: one ended, then all others; the present one stays until the pers
   await context.close();
 });
 
-test("an API key: made by a preset, shown once, copied, rotated with grace, ended and revoked", async () => {
+everyRun("an API key: made by a preset, shown once, copied, rotated, ended and revoked", async () => {
   const { session, context } = await openMember(market, browser);
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const watched = await openAt(context, market, "/settings/api");

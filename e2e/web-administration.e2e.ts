@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { after, before, suite, test } from "node:test";
+import { after, before, suite } from "node:test";
 import { buyProduct, createDraft, type ProductInput } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { createOAuthClient } from "@stoa/service/test/oauth.ts";
 import type { Browser } from "playwright-core";
 import { click, type Look, looks, openBrowser, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 import { HOSTILE, openAt, openMember, visitEach } from "./members.ts";
 import { buildWebClient, mustBeSound, type WebPage } from "./web.ts";
 
@@ -138,7 +139,7 @@ for (const look of looks) {
 }
 
 suite("moderation", () => {
-  test("submitted, rejected with a reason, changed, compared and approved, by keyboard", async () => {
+  everyRun("submitted, rejected with a reason, changed, compared and approved, by keyboard", async () => {
     const seller = await market.createUser({ name: "Northwind" });
     const id = await submit(seller, { title: "Domain names", content: "List 10 names for {{company}}." });
     await approve(id);

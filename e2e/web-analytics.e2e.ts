@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import { flushViews } from "@stoa/service/catalog/search/views.ts";
 import { rollUpSales } from "@stoa/service/commerce/analytics/sales-sums.ts";
 import { buyProduct, createProduct } from "@stoa/service/test/factories.ts";
@@ -8,6 +8,7 @@ import { type Client, type Market, openMarket } from "@stoa/service/test/market.
 import { runToCompletion } from "@stoa/service/test/runs.ts";
 import type { Browser, Page } from "playwright-core";
 import { looks, openBrowser, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 import { HOSTILE, openAt, openMember } from "./members.ts";
 import { buildWebClient, mustBeSound } from "./web.ts";
 
@@ -105,7 +106,7 @@ async function saveCsv(page: Page, title: string): Promise<string[]> {
   return text.trim().split("\r\n");
 }
 
-test("figures, comparison, tables and CSV equal the API, and the ledger proves them", async () => {
+everyRun("figures, comparison, tables and CSV equal the API, and the ledger proves them", async () => {
   const watched = await open("/studio/analytics?zone=UTC");
   const { page } = watched;
   const days = `startDate=${dayOf(29)}&endDate=${dayOf(0)}&timezone=UTC`;

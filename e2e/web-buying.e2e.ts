@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { after, before, suite, test } from "node:test";
+import { after, before, suite } from "node:test";
 import { emailsTo } from "@stoa/service/test/emails.ts";
 import { buyProduct, createProduct } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser, Page } from "playwright-core";
 import { click, looks, openBrowser, openContext, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 import { buildWebClient, mustBeSound, openWebPage, signIn, type WebPage } from "./web.ts";
 
 let market: Market;
@@ -80,7 +81,7 @@ for (const look of looks) {
 }
 
 suite("checkout", () => {
-  test("a visitor signs in by the mailed link, comes back, pays, and finds the product in the library", async () => {
+  everyRun("a visitor signs in by email, pays, and finds the product in the library", async () => {
     const id = await newProduct({ title: "Letter to a friend" });
     const context = await openContext(browser);
     const watched = await openWebPage(context, market.origin);
@@ -428,7 +429,7 @@ async function tabTo(page: Page, text: string | RegExp): Promise<void> {
 }
 
 suite("library and orders", () => {
-  test("an instant refund: the rule before the click, the state after it", async () => {
+  everyRun("an instant refund: the rule before the click, the state after it", async () => {
     const buyer = await newBuyer();
     await buyProduct(buyer, await newProduct());
     const watched = await openAs(buyer, "/library");

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import { startEvaluation, storeTestSet, untilEvaluated } from "@stoa/service/test/evaluations.ts";
 import { createProduct } from "@stoa/service/test/factories.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
 import { startWorker } from "@stoa/service/test/workflows.ts";
 import type { Browser, Page } from "playwright-core";
 import { click, looks, openBrowser, openContext, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 import { openAt, openMember } from "./members.ts";
 import { buildWebClient, mustBeSound } from "./web.ts";
 
@@ -25,7 +26,7 @@ after(async () => {
   await market.close();
 });
 
-test("a seller adds tests and evaluates the product; visitors see the score card", async () => {
+everyRun("a seller adds tests and evaluates the product; visitors see the score card", async () => {
   const { session, context } = await openMember(market, browser);
   const productId = await createProduct(session, { title: "Measured haiku" });
   const editor = await openAt(context, market, `/studio/products/${productId}?tab=tests`);

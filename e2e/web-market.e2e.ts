@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { after, before, suite, test } from "node:test";
+import { after, before, suite } from "node:test";
 import { buyProduct, createProduct } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser } from "playwright-core";
 import { looks, openBrowser, openContext, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 import { visitEach } from "./members.ts";
 import { buildWebClient, mustBeSound, openWebPage, signIn } from "./web.ts";
 
@@ -58,7 +59,7 @@ const htmlOf = async (path: string) => {
 };
 
 suite("the HTML of public pages, without scripts", () => {
-  test("GET /p/{slug}-{id}: title, description, price, reviews, Open Graph and JSON-LD", async () => {
+  everyRun("GET /p/{slug}-{id}: title, description, price, reviews, Open Graph and JSON-LD", async () => {
     const { status, text } = await htmlOf(`/p/poet-${poet}`);
     assert.equal(status, 200);
     for (const part of [
@@ -72,21 +73,21 @@ suite("the HTML of public pages, without scripts", () => {
       assert.ok(text.includes(part), part);
   });
 
-  test("an old slug: redirects to the present address", async () => {
+  everyRun("an old slug: redirects to the present address", async () => {
     for (const path of [`/p/old-title-${poet}`, `/p/${poet}`]) {
       const { status, headers } = await htmlOf(path);
       assert.deepEqual([status, headers.get("location")], [301, `/p/poet-${poet}`]);
     }
   });
 
-  test("a product that does not exist: 404", async () => {
+  everyRun("a product that does not exist: 404", async () => {
     for (const path of ["/p/x", "/p/x-prod_01h455vb4pex5vsknk084sn02q", "/p/%E0%A4%A"]) {
       const { status } = await htmlOf(path);
       assert.ok(status === 404 || status === 400, path);
     }
   });
 
-  test("GET /u/{handle}: name, biography, products and JSON-LD; an id and another case redirect", async () => {
+  everyRun("GET /u/{handle}: name, biography, products, JSON-LD; other spellings redirect", async () => {
     const { status, text } = await htmlOf("/u/quiet-editor");
     assert.equal(status, 200);
     for (const part of [
@@ -104,7 +105,7 @@ suite("the HTML of public pages, without scripts", () => {
     assert.equal((await htmlOf("/u/nobody")).status, 404);
   });
 
-  test("hostile texts: no script and no element of them", async () => {
+  everyRun("hostile texts: no script and no element of them", async () => {
     for (const path of ["/", "/search?q=script", `/p/x-${hostile}`]) {
       const location = (await htmlOf(path)).headers.get("location");
       const { text } = await htmlOf(location ?? path);
@@ -113,7 +114,7 @@ suite("the HTML of public pages, without scripts", () => {
     }
   });
 
-  test("a page: compressed for visitors, and not for members, whose data stand in it", async () => {
+  everyRun("a page: compressed for visitors, and not for members, whose data stand in it", async () => {
     const encodingFor = async (cookie: string) => {
       const headers = { cookie, "accept-encoding": "gzip" };
       return (await fetch(`${market.origin}/`, { headers })).headers.get("content-encoding");
@@ -123,7 +124,7 @@ suite("the HTML of public pages, without scripts", () => {
     assert.equal(await encodingFor(`__Host-session=${key}`), null);
   });
 
-  test("files of the client: compressed, cached for a year", async () => {
+  everyRun("files of the client: compressed, cached for a year", async () => {
     const { text } = await htmlOf("/");
     const [, script] = /src="(\/client\/[^"]+\.js)"/.exec(text) ?? [];
     const response = await fetch(market.origin + script, { headers: { "accept-encoding": "br" } });
@@ -134,7 +135,7 @@ suite("the HTML of public pages, without scripts", () => {
 });
 
 for (const { scheme, width } of looks) {
-  test(`the market's pages, ${width} pixels, ${scheme}: sound, and the first view sends no request`, async () => {
+  everyRun(`the market, ${width} pixels, ${scheme}: sound, and first views send no request`, async () => {
     const context = await openContext(browser, { scheme, width });
     const pages = [
       ["/", "Trending this week"],
@@ -154,7 +155,7 @@ for (const { scheme, width } of looks) {
   });
 }
 
-test("a visitor searches, filters, opens a product and goes back: every state is in the address", async () => {
+everyRun("a visitor searches, opens a product and goes back: each state is in the address", async () => {
   const context = await openContext(browser);
   const watched = await openWebPage(context, market.origin);
   const { page } = watched;

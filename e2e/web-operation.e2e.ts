@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import { gzipSync } from "node:zlib";
 import { createFirstAdminLink } from "@stoa/service/backoffice/admin/first-admin.ts";
 import { queueEmail } from "@stoa/service/platform/email/email-queue.ts";
@@ -12,6 +12,7 @@ import { buyProduct, createProduct } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser, BrowserContext } from "playwright-core";
 import { looks, openBrowser, openContext, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 import { HOSTILE, openAt, openMember, visitEach } from "./members.ts";
 import { buildWebClient, mustBeSound } from "./web.ts";
 
@@ -87,7 +88,7 @@ for (const look of looks)
     await context.close();
   });
 
-test("an operator's round: health, ledger, jobs, emails, backup, download", async () => {
+everyRun("an operator's round: health, ledger, jobs, emails, backup, download", async () => {
   const { context } = await openAdmin();
   const { page } = await openAt(context, market, "/admin/health");
   await page.getByRole("button", { name: "Check again" }).click();

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import { createDraft, createProduct, haiku } from "@stoa/service/test/factories.ts";
 import { isFullSize } from "@stoa/service/test/full-size.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
@@ -8,6 +8,7 @@ import { picture } from "@stoa/service/test/uploads.ts";
 import fc from "fast-check";
 import type { Browser, Locator, Page } from "playwright-core";
 import { click, looks, openBrowser, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 import { openAt, openMember } from "./members.ts";
 import { buildWebClient, mustBeSound, type WebPage } from "./web.ts";
 
@@ -41,7 +42,7 @@ function mustBeCalm({ complaints, foreign }: WebPage): void {
   assert.deepEqual([...unexpected, ...foreign], []);
 }
 
-test("a first product: from an empty account to the market, after a test run, in at most 15 interactions", async () => {
+everyRun("a first product: on the market after a test run, in at most 15 interactions", async () => {
   const { session, context } = await openMember(market, browser);
   const watched = await openAt(context, market, "/studio/products/new");
   const { page } = watched;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, suite, test } from "node:test";
+import { after, before, suite } from "node:test";
 import { buyProduct, createProduct, haiku } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { GOOD_KEY, type ProviderServer, startProviderServer } from "@stoa/service/test/provider-server.ts";
@@ -16,6 +16,7 @@ import {
 } from "@stoa/service/test/workflows.ts";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { click, looks, openBrowser, openContext, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 import { visitEach } from "./members.ts";
 import { buildWebClient, mustBeSound, openWebPage, signIn, type WebPage } from "./web.ts";
 
@@ -63,7 +64,7 @@ const runsOf = async (user: Client) => (await user.get("/v1/ai/executions")).bod
 const runButton = (page: Page) => page.locator(".run-button:visible");
 
 suite("running a prompt", () => {
-  test("streamed words, the cost before and after, and stop: what was written stays", async () => {
+  everyRun("streamed words, the cost before and after, and stop: what was written stays", async () => {
     const ada = await market.createUser({ name: "Ada" });
     await buyProduct(ada, poet);
     await createProviderKey(ada);
@@ -336,7 +337,7 @@ suite("running a workflow", () => {
     });
   });
 
-  test("with an approval: the graph fills, the run waits, and its result appears after Approve", async () => {
+  everyRun("with an approval: the graph fills, and the result appears after Approve", async () => {
     const ada = await market.createUser({ name: "Ada" });
     await buyProduct(ada, workflow);
     await createProviderKey(ada);

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import { buyProduct, createDraft, createProduct, haiku } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { run, runToCompletion } from "@stoa/service/test/runs.ts";
 import type { Browser, Route } from "playwright-core";
 import { click, looks, openBrowser, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 import { HOSTILE, openAt, openMember, visitEach } from "./members.ts";
 import { buildWebClient, mustBeSound } from "./web.ts";
 
@@ -182,7 +183,7 @@ test("products: a file with three faults is refused by line, then imported; bulk
   await context.close();
 });
 
-test("a refund with its facts is rejected, a review answered, a code made and changed", async () => {
+everyRun("a refund with its facts is rejected, a review answered, a code made and changed", async () => {
   const shop = await openShop();
   const { context } = await openMember(market, browser, { session: await signIn(shop.seller) });
   const watched = await openAt(context, market, "/studio");

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, suite, test } from "node:test";
+import { after, before, suite } from "node:test";
 import { createDraft, createProduct } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { type ProviderServer, startProviderServer } from "@stoa/service/test/provider-server.ts";
@@ -8,6 +8,7 @@ import { createProviderKey, providersAt } from "@stoa/service/test/runs.ts";
 import { allowTries, createGuest, tryProduct } from "@stoa/service/test/tries.ts";
 import type { Browser, Page } from "playwright-core";
 import { click, looks, openBrowser, openContext, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 import { openAt, openMember } from "./members.ts";
 import { buildWebClient, mustBeSound, type WebPage } from "./web.ts";
 
@@ -50,7 +51,7 @@ function dropRefusals({ complaints }: WebPage): void {
 }
 
 suite("try-out on the page of a product", () => {
-  test("guest: fills in the form, reads the answer while it is written, and learns when the next one is possible", async () => {
+  everyRun("guest: reads the answer while it is written, and learns when to try again", async () => {
     for (const look of looks) {
       const productId = await createTryable({ maxPerVisitorPerDay: 1 });
       const watched = await openAt(await openContext(browser, look), market, `/p/${productId}`);

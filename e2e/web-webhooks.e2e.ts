@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, suite, test } from "node:test";
+import { after, before, beforeEach, suite } from "node:test";
 import { flushRequestLog } from "@stoa/service/accounts/request-logs/request-log.ts";
 import { runRecovery } from "@stoa/service/events/webhooks/recoveries.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
@@ -9,6 +9,7 @@ import { MINUTE_MS, webhookHelpers } from "@stoa/service/test/webhooks.ts";
 import { diagnoseSignature } from "@stoa/web/diagnose-signature";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { click, looks, openBrowser, openContext, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 import { visitEach } from "./members.ts";
 import { buildWebClient, mustBeSound, openWebPage, signIn, type WebPage } from "./web.ts";
 
@@ -56,7 +57,7 @@ async function saveSecret(page: Page): Promise<string> {
   return secret;
 }
 
-test("a new member: one click makes a webhook to the built-in inbox, and a test event arrives signed", async () => {
+everyRun("a new member: one click makes a webhook, and a test event arrives signed", async () => {
   const context = await openContext(browser);
   const watched = await openAsOwner(context, "/settings/webhooks");
   const { page } = watched;
@@ -263,7 +264,7 @@ suite("signature debugger", () => {
     await context.close();
   });
 
-  test("diagnoseSignature: the contract's test vector, old and future timestamps", async () => {
+  everyRun("diagnoseSignature: the contract's test vector, old and future timestamps", async () => {
     const secret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
     const body =
       '{"id":"evt_01J0000000000000000000TEST","type":"test","created":"2023-11-14T22:13:20.000Z","data":{"message":"hello"}}';

@@ -1,6 +1,6 @@
 /** The workflow editor in a browser: built by keyboard, run, approved; errors; undo; conflicts; its looks. */
 import assert from "node:assert/strict";
-import { after, before, suite, test } from "node:test";
+import { after, before, suite } from "node:test";
 import { firstOf } from "@stoa/service/core/required.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { type ProviderServer, startProviderServer } from "@stoa/service/test/provider-server.ts";
@@ -18,6 +18,7 @@ import {
 } from "@stoa/service/test/workflows.ts";
 import type { Browser, Page } from "playwright-core";
 import { openBrowser, sees } from "./browser.ts";
+import { everyRun, test } from "./full-run.ts";
 import { openAt, openMember } from "./members.ts";
 import { buildWebClient, mustBeSound } from "./web.ts";
 
@@ -67,7 +68,7 @@ const openEditor = (context: Awaited<ReturnType<typeof openMember>>["context"], 
 const nodeOf = (page: Page, id: string) => page.locator(`[data-step="${id}"]`);
 
 suite("workflow editor", () => {
-  test("built from nothing by keyboard only, run, approved, and undone", async () => {
+  everyRun("built from nothing by keyboard only, run, approved, and undone", async () => {
     const { context, session } = await openMember(market, browser, { look: { width: 1400 } });
     const id = await createWorkflow(session, { steps: [transformStep("first", '"x"')] });
     const { page, ...watched } = await openEditor(context, id);

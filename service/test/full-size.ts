@@ -1,18 +1,19 @@
 /**
  * `npm run test:full` (CI) runs every case, `npm test` a third of the generated ones, always the same. `npm test` also skips the
- * files `*.full.*` and the tests with `inFullRun`: they load or restore the demo shop, or kill one process after the other.
+ * files `*.full.*` and the tests with `inFullRun`: most of them need the demo shop, a browser or a process of their own.
  */
 export const isFullSize = process.env["STOA_TEST_FULL"] === "1";
 
-/** The options of a test that takes half a minute of both cores. */
+/** The options of a test that takes seconds, and whose main path another test covers. */
 export const inFullRun = { skip: isFullSize ? false : "npm run test:full" };
 
 /** The number of generated cases, up to `full`. */
 export const runs = (full: number): number => (isFullSize ? full : Math.ceil(full / 3));
 
-/**
- * All cases in full size, else every third from `first` on, for lists whose cases need a process each. Tests of one list
- * use different `first`, so that together they cover it.
- */
-export const sampleOf = <Case>(cases: readonly Case[], first = 0): Case[] =>
-  cases.filter((_, index) => isFullSize || index % 3 === first % 3);
+/** All cases in full size, else every third. */
+export const sampleOf = <Case>(cases: readonly Case[]): Case[] =>
+  cases.filter((_, index) => isFullSize || index % 3 === 0);
+
+/** All cases in full size, else one, for lists whose cases need a process each. Tests of one list use different ones. */
+export const oneOf = <Case>(cases: readonly Case[], index = 0): Case[] =>
+  isFullSize ? [...cases] : cases.slice(index, index + 1);

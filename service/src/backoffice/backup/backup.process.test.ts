@@ -17,6 +17,7 @@ import {
 } from "../../../test/backup-files.ts";
 import { dumpDatabase } from "../../../test/dump.ts";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { inFullRun } from "../../../test/full-size.ts";
 import { type Client, createDatabase, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import { createProviderKey, providersAt, runToCompletion } from "../../../test/runs.ts";
@@ -185,7 +186,7 @@ suite("a restored backup", { timeout: 120_000 }, () => {
     );
   });
 
-  test("is a consistent snapshot during purchases and deletions", async (t) => {
+  test("is a consistent snapshot during purchases and deletions", inFullRun, async (t) => {
     const { market, productId, seller } = await hasShop(await openShop(t));
     // Enough data first that all other tables come after the gate below.
     await market.query(`
@@ -240,7 +241,7 @@ suite("a restored backup", { timeout: 120_000 }, () => {
     assert.equal((await market.query("select from blobs where key like 'images/%'")).rowCount, 0);
   });
 
-  test("has the sales of before, also those not rolled up yet", async (t) => {
+  test("has the sales of before, also those not rolled up yet", inFullRun, async (t) => {
     const { market, seller, buyer } = await hasShop(await openShop(t));
     await rollUpSales(market.service.ctx);
     await buyProduct(buyer, await createProduct(seller));
@@ -262,7 +263,7 @@ suite("a restored backup", { timeout: 120_000 }, () => {
     assert.deepEqual((await verifyLedger(restored.service.ctx.db)).problems, []);
   });
 
-  test("moves files from a bucket to a folder", async (t) => {
+  test("moves files from a bucket to a folder", inFullRun, async (t) => {
     const s3 = await startS3Server();
     t.after(() => s3.close());
     const { market, buyer, productId } = await hasShop(await openShop(t, { config: { s3Url: s3.url } }));
@@ -271,7 +272,7 @@ suite("a restored backup", { timeout: 120_000 }, () => {
     assert.equal((await restored.as(null).get(files[0].url)).text, "# A guide\n");
   });
 
-  test("lists files that were missing or damaged", async (t) => {
+  test("lists files that were missing or damaged", inFullRun, async (t) => {
     const { market, seller } = await hasShop(await openShop(t));
     const folder = join(market.service.ctx.config.dataDir, "files");
     const damaged = await createProduct(seller, { title: "Damaged" });
@@ -336,7 +337,7 @@ suite("a backup archive", { timeout: 120_000 }, () => {
     assert.deepEqual([names[0], names.at(-1)], ["format", "manifest.hmac"]);
   });
 
-  test("of a large table: written and read a few megabytes at a time", async (t) => {
+  test("of a large table: written and read a few megabytes at a time", inFullRun, async (t) => {
     const [TABLE_MIB, MAX_MIB] = [24, 12];
     const market = await openShop(t);
     await market.createUser();

@@ -6,7 +6,7 @@ import {
   openCrashSetup,
   repeatAfterCrash,
 } from "../../../test/crash-setup.ts";
-import { sampleOf } from "../../../test/full-size.ts";
+import { inFullRun, oneOf } from "../../../test/full-size.ts";
 import { type Client, clientOf, type Market } from "../../../test/market.ts";
 import { bookEarnings, ledgerSums } from "../../../test/payouts.ts";
 import { verifyLedger } from "../ledger/verification.ts";
@@ -54,14 +54,11 @@ const balanceOf = async (seller: Client) => {
 };
 
 suite("a killed process", () => {
-  for (const step of steps) {
-    for (const [account, status, available] of sampleOf(
-      [
-        ["acct_test", "completed", 0],
-        ["acct_test_fails", "failed", 50],
-      ] as const,
-      steps.indexOf(step),
-    )) {
+  for (const step of oneOf(steps, 1)) {
+    for (const [account, status, available] of oneOf([
+      ["acct_test", "completed", 0],
+      ["acct_test_fails", "failed", 50],
+    ] as const)) {
       test(`at "${step}": the job ends the payout as ${status}, with one at the provider`, async () => {
         const seller = await createSeller(account);
         const before = site.done.payouts.length;
@@ -82,7 +79,7 @@ suite("a killed process", () => {
     }
   }
 
-  test('at "payout: creating": nothing is debited', async () => {
+  test('at "payout: creating": nothing is debited', inFullRun, async () => {
     const seller = await createSeller("acct_test");
     await requestPayoutAndCrash(seller, "payout: creating");
     assert.deepEqual(await payoutsOf(seller), []);
@@ -100,7 +97,7 @@ suite("a killed process", () => {
 });
 
 suite("POST /payouts with an amount and an Idempotency-Key", () => {
-  for (const step of sampleOf(steps, 2)) {
+  for (const step of oneOf(steps, 2)) {
     test(`process killed at "${step}": a repeat returns the same payout`, async () => {
       const { userId } = await createSeller("acct_test");
       const session = await market.createSession(userId);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { assertKilledBy, type CrashSetup, openCrashSetup } from "../../../test/crash-setup.ts";
 import { emailsToUser } from "../../../test/emails.ts";
-import { sampleOf } from "../../../test/full-size.ts";
+import { inFullRun, oneOf } from "../../../test/full-size.ts";
 import { assertError, type Client, clientOf, type Market } from "../../../test/market.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
@@ -82,7 +82,7 @@ async function runReconciliation(minutes: number): Promise<void> {
 }
 
 suite("a process killed during a plan payment", () => {
-  for (const [step, isPaid] of sampleOf(Object.entries(steps))) {
+  for (const [step, isPaid] of oneOf(Object.entries(steps), 3)) {
     test(`at "${step}": reconciliation ends the payment, charged once or not at all`, async () => {
       const person = await createPerson();
       const crashing = await site.startDoomed(step);
@@ -137,7 +137,7 @@ async function countPayments({ key }: Person): Promise<number> {
 const renew = () => renewSubscriptions(market.service.ctx);
 
 suite("a worker killed during a renewal", () => {
-  for (const step of sampleOf(Object.keys(steps), 1)) {
+  for (const step of oneOf(Object.keys(steps), 2)) {
     test(`at "${step}": the others complete the renewal, charged once, without an email`, async () => {
       const person = await createDueSubscriber();
       const { periodEnd } = await readSubscription(person);
@@ -159,7 +159,7 @@ suite("a worker killed during a renewal", () => {
     });
   }
 
-  test("while the provider charges: reconciliation completes the renewal within minutes", async () => {
+  test("while the provider charges: reconciliation completes the renewal", inFullRun, async () => {
     const person = await createDueSubscriber();
     const worker = await site.startDoomed();
     site.onceCharged = () => worker.child.kill("SIGKILL");
@@ -169,7 +169,7 @@ suite("a worker killed during a renewal", () => {
     await assertPaid(person, 2);
   });
 
-  test("after the first of three: the next job run completes the others", async () => {
+  test("after the first of three: the next job run completes the others", inFullRun, async () => {
     const people = await Promise.all(Array.from({ length: 3 }, createPerson));
     for (const { session } of people) {
       assert.equal((await choose(session)).status, 200);
@@ -188,7 +188,7 @@ suite("a worker killed during a renewal", () => {
 });
 
 suite("two concurrent workers", () => {
-  test("twenty due plans: each renewed once", async () => {
+  test("twenty due plans: each renewed once", inFullRun, async () => {
     const people = await Promise.all(Array.from({ length: 20 }, createPerson));
     await Promise.all(people.map(({ session }) => choose(session)));
     market.clock.now = new Date((await readSubscription(people[0]!)).periodEnd);

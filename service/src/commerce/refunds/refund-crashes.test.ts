@@ -7,7 +7,7 @@ import {
   repeatAfterCrash,
 } from "../../../test/crash-setup.ts";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
-import { sampleOf } from "../../../test/full-size.ts";
+import { oneOf } from "../../../test/full-size.ts";
 import { assertError, type Client, clientOf, type Market, type Reply } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 import { verifyLedger } from "../ledger/verification.ts";
@@ -77,7 +77,7 @@ async function runReconciliation(): Promise<void> {
 }
 
 suite("a killed process", () => {
-  for (const step of sampleOf(steps)) {
+  for (const step of oneOf(steps, 2)) {
     test(`at "${step}": the job completes the refund, once`, async () => {
       const bought = await createOrder();
       const crashing = await site.startDoomed(step);
@@ -123,7 +123,7 @@ suite("POST /admin/orders/{id}/refund with an amount and an Idempotency-Key", ()
     assert.equal(site.done.refunds.filter(({ refundId }) => refundId === id).length, 1);
   }
 
-  for (const step of sampleOf(steps, 1)) {
+  for (const step of oneOf(steps, 1)) {
     test(`process killed at "${step}": a repeat returns the same refund`, async () => {
       const bought = await createOrder();
       const crashing = await site.startDoomed(step);

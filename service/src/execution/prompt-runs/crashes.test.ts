@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { repeatAfterCrash } from "../../../test/crash-setup.ts";
 import { startCrashingService } from "../../../test/crashing-service.ts";
 import { createDraft } from "../../../test/factories.ts";
+import { inFullRun, oneOf } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { startOutage } from "../../../test/outage.ts";
 import {
@@ -18,7 +19,7 @@ import { renewLeases } from "../executions/leases.ts";
 import { LEASE_MS } from "../provider-keys/provider-calls.ts";
 import { RUN_LEASE_MS } from "./run-record.ts";
 
-test("process killed during a run: another process fails the run and frees its reservation", async (t) => {
+test("process killed during a run: another fails the run and frees its reservation", inFullRun, async (t) => {
   const market = await openMarket();
   const blocked = await startBlockedProvider();
   t.after(async () => {
@@ -117,7 +118,7 @@ suite("POST with an Idempotency-Key whose process is killed during the provider'
     messages: [{ role: "user", content: JSON.stringify({ topic: "rain" }) }],
   });
 
-  for (const [words, path, bodyOf] of [
+  for (const [words, path, bodyOf] of oneOf([
     ["/ai/execute", "/v1/ai/execute", runBody],
     ["/ai/execute, streamed", "/v1/ai/execute", () => ({ ...runBody(), stream: true })],
     ["/openai/chat/completions", "/v1/openai/chat/completions", chatBody],
@@ -126,7 +127,7 @@ suite("POST with an Idempotency-Key whose process is killed during the provider'
       "/v1/openai/chat/completions",
       () => ({ ...chatBody(), stream: true }),
     ],
-  ] as const) {
+  ] as const)) {
     test(`${words}: the repeated request returns the failure without a second call`, async () => {
       const before = blocked.arrived();
       const doomed = await startCrashingService(market, "http://127.0.0.1:9");

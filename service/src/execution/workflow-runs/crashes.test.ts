@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import pg from "pg";
 import { type Forked, forkProgram } from "../../../test/child.ts";
+import { inFullRun } from "../../../test/full-size.ts";
 import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { startOutage } from "../../../test/outage.ts";
@@ -137,48 +138,52 @@ test("worker killed in step 2 of 3: another worker continues and repeats only th
   assert.deepEqual(await callbacksOf(id), ["execution.completed"]);
 });
 
-test("worker with a session lock is killed: another continues within a second, before the lease ends", async (t) => {
-  const { ctx } = market.service;
-  const workflowId = await createWorkflow(author, {
-    steps: [promptOpenai("one", "1")],
-    result: "steps.one.output",
-  });
-  const before = provider.requests.length;
-  provider.next("hang");
-  const { child, ended } = await startWorkerProcess({ hasLock: true });
-  const id = await startExecution(author, workflowId, { apiKeys: { openai } });
-  await becomes(
-    async () => promptsSince(before),
-    (prompts) => prompts.length === 1,
-  );
-  const evaluator = new Evaluator();
-  t.after(() => evaluator.close());
-  const other = new WorkflowWorker(ctx, evaluator);
-  t.after(() => other.stop());
-  const checkTwice = async () => {
-    await other.releaseLeasesOfDeadWorkers();
-    market.clock.forward(800);
-    await other.releaseLeasesOfDeadWorkers();
-    await other.claimDueRuns();
-    await other.idle();
-  };
-  await checkTwice();
-  assert.equal(promptsSince(before).length, 1, "the worker still runs");
+test(
+  "worker with a session lock is killed: another continues before the lease ends",
+  inFullRun,
+  async (t) => {
+    const { ctx } = market.service;
+    const workflowId = await createWorkflow(author, {
+      steps: [promptOpenai("one", "1")],
+      result: "steps.one.output",
+    });
+    const before = provider.requests.length;
+    provider.next("hang");
+    const { child, ended } = await startWorkerProcess({ hasLock: true });
+    const id = await startExecution(author, workflowId, { apiKeys: { openai } });
+    await becomes(
+      async () => promptsSince(before),
+      (prompts) => prompts.length === 1,
+    );
+    const evaluator = new Evaluator();
+    t.after(() => evaluator.close());
+    const other = new WorkflowWorker(ctx, evaluator);
+    t.after(() => other.stop());
+    const checkTwice = async () => {
+      await other.releaseLeasesOfDeadWorkers();
+      market.clock.forward(800);
+      await other.releaseLeasesOfDeadWorkers();
+      await other.claimDueRuns();
+      await other.idle();
+    };
+    await checkTwice();
+    assert.equal(promptsSince(before).length, 1, "the worker still runs");
 
-  const leases = await listLeasingWorkers(ctx.db, ctx.now(), new Date(ctx.now().getTime() + LEASE_MS));
-  assert.equal(leases.length, 1);
-  child.kill("SIGKILL");
-  assert.equal(await ended, "SIGKILL");
-  await becomes(
-    () => listPresentWorkers(ctx.pool, leases),
-    (present) => present.size === 0,
-  );
-  provider.next({ answer: { text: "again" } });
-  await checkTwice();
-  assert.equal((await untilStatus(author, id, "completed")).output, "again");
-  const [step] = await stepsOf(author, id);
-  assert.deepEqual([step.attempt, step.possiblyRepeated], [1, true]);
-});
+    const leases = await listLeasingWorkers(ctx.db, ctx.now(), new Date(ctx.now().getTime() + LEASE_MS));
+    assert.equal(leases.length, 1);
+    child.kill("SIGKILL");
+    assert.equal(await ended, "SIGKILL");
+    await becomes(
+      () => listPresentWorkers(ctx.pool, leases),
+      (present) => present.size === 0,
+    );
+    provider.next({ answer: { text: "again" } });
+    await checkTwice();
+    assert.equal((await untilStatus(author, id, "completed")).output, "again");
+    const [step] = await stepsOf(author, id);
+    assert.deepEqual([step.attempt, step.possiblyRepeated], [1, true]);
+  },
+);
 
 test("process killed after it inserted a run under its lease: another worker starts the run when the lease has ended", async () => {
   const { ctx } = market.service;
@@ -198,42 +203,46 @@ test("process killed after it inserted a run under its lease: another worker sta
   await untilStatus(author, id, "completed");
 });
 
-test("worker killed in a map of 20 items: another worker repeats only the open calls", async () => {
-  const items = Array.from({ length: 20 }, (_, n) => `'item ${n}'`).join(", ");
-  const map = { id: "all", type: "map", items: `[${items}]`, maxConcurrency: 20 };
-  const workflowId = await createWorkflow(author, {
-    steps: [{ ...map, do: { ...promptOpenai("", "{{it}}", { vars: { it: "item" } }), id: undefined } }],
-    result: "size(steps.all.output)",
-  });
-  const before = provider.requests.length;
-  for (let n = 0; n < 12; n++) provider.next({ answer: {} });
-  for (let n = 0; n < 8; n++) provider.next("hang");
-  const worker = await startWorkerProcess();
-  const id = await startExecution(author, workflowId, { apiKeys: { openai }, webhookUrl });
-  const isDone = ({ status }: { status: string }) => status === "completed";
-  const half = await becomes(
-    () => stepsOf(author, id),
-    (steps) => steps.filter(isDone).length === 12,
-  );
-  await becomes(
-    async () => promptsSince(before),
-    (prompts) => prompts.length === 20,
-  );
-  await killWorker(worker);
-  assert.equal((await untilStatus(author, id, "completed")).output, 20);
-  const again = promptsSince(before + 20);
-  const finished = half.filter(isDone).map(({ index }: { index: number }) => `item ${index}`);
-  assert.equal(again.length, 8);
-  assert.deepEqual(
-    again.filter((prompt) => finished.includes(prompt)),
-    [],
-  );
-  const repeated = (await stepsOf(author, id)).filter(
-    ({ possiblyRepeated }: Record<string, unknown>) => possiblyRepeated,
-  );
-  assert.equal(repeated.length, 8);
-  assert.deepEqual(await callbacksOf(id), ["execution.completed"]);
-});
+test(
+  "worker killed in a map of 20 items: another worker repeats only the open calls",
+  inFullRun,
+  async () => {
+    const items = Array.from({ length: 20 }, (_, n) => `'item ${n}'`).join(", ");
+    const map = { id: "all", type: "map", items: `[${items}]`, maxConcurrency: 20 };
+    const workflowId = await createWorkflow(author, {
+      steps: [{ ...map, do: { ...promptOpenai("", "{{it}}", { vars: { it: "item" } }), id: undefined } }],
+      result: "size(steps.all.output)",
+    });
+    const before = provider.requests.length;
+    for (let n = 0; n < 12; n++) provider.next({ answer: {} });
+    for (let n = 0; n < 8; n++) provider.next("hang");
+    const worker = await startWorkerProcess();
+    const id = await startExecution(author, workflowId, { apiKeys: { openai }, webhookUrl });
+    const isDone = ({ status }: { status: string }) => status === "completed";
+    const half = await becomes(
+      () => stepsOf(author, id),
+      (steps) => steps.filter(isDone).length === 12,
+    );
+    await becomes(
+      async () => promptsSince(before),
+      (prompts) => prompts.length === 20,
+    );
+    await killWorker(worker);
+    assert.equal((await untilStatus(author, id, "completed")).output, 20);
+    const again = promptsSince(before + 20);
+    const finished = half.filter(isDone).map(({ index }: { index: number }) => `item ${index}`);
+    assert.equal(again.length, 8);
+    assert.deepEqual(
+      again.filter((prompt) => finished.includes(prompt)),
+      [],
+    );
+    const repeated = (await stepsOf(author, id)).filter(
+      ({ possiblyRepeated }: Record<string, unknown>) => possiblyRepeated,
+    );
+    assert.equal(repeated.length, 8);
+    assert.deepEqual(await callbacksOf(id), ["execution.completed"]);
+  },
+);
 
 test("worker paused past its lease: writes nothing any more", async () => {
   const blocked = await startBlockedProvider();
@@ -320,7 +329,7 @@ test("database outage longer than a lease: no other worker repeats the call whos
   assert.equal((await untilStatus(author, id, "completed")).output, "At last.");
 });
 
-test("run canceled while its worker is frozen: the next worker ends it once", async () => {
+test("run canceled while its worker is frozen: the next worker ends it once", inFullRun, async () => {
   const workflowId = await createWorkflow(author, {
     steps: [promptOpenai("one", "1"), promptOpenai("two", "2", { needs: ["one"] })],
   });
