@@ -1,10 +1,12 @@
+import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { mkdtemp, readFile, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
+import { openPool } from "@stoa/service/platform/db/database.ts";
+import { type EmbeddedDatabase, startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { until } from "@stoa/service/test/until.ts";
 import { once, SHARED } from "./once.ts";
 
@@ -36,32 +38,42 @@ export async function copyDemoData(dataDir: string): Promise<void> {
 
 async function makeShop(path: string): Promise<void> {
   const draft = await mkdtemp(join(SHARED, "draft-"));
-  // The commands join this PostgreSQL, which runs without fsync.
+  // The service joins this PostgreSQL, which runs without fsync.
   const server = await startEmbedded(draft, { settings: { fsync: "off" } });
-  let loaded = "";
-  // `npm start` would print the box before the demo's sales are loaded.
-  for (const command of ["migrate", "demo load"]) {
-    const { code, stdout, stderr } = await shell(`${STOA} ${command}`, { STOA_DATA_DIR: draft });
-    if (code !== 0) throw new Error(`stoa-server ${command}: ${stderr}`);
-    loaded = stdout;
-  }
-  await finishEvaluations(draft, Number(/^evaluations: (\d+)$/m.exec(loaded)?.[1]));
+  const service = await npmStart(draft);
+  await mustListProducts(service);
+  await finishDemo(server);
+  await stop(service);
   await server.stop();
   await rename(draft, path);
 }
 
-/** The service runs the evaluations of the demo. Each test would start with them. */
-async function finishEvaluations(dataDir: string, count: number): Promise<void> {
-  const service = await npmStart(dataDir);
-  const measured = `${service.origin}/v1/products?minPassRate=0.001&limit=1`;
-  const headers = { authorization: `Bearer ${service.key}` };
-  await until("the evaluations of the demo complete", async () => {
-    // Each look is a request of the key's quota.
-    await sleep(250);
-    const { meta } = (await (await fetch(measured, { headers })).json()) as { meta: { total: number } };
-    return meta.total === count;
-  });
-  await stop(service);
+/** Asserts that the command below the box of a first start lists products at once. */
+export async function mustListProducts({ curl }: Started): Promise<void> {
+  const { stdout, code } = await shell(curl, {});
+  assert.equal(code, 0);
+  const { success, data, meta } = JSON.parse(stdout);
+  assert.equal(success, true);
+  assert.equal(data.length, 3);
+  assert.ok(meta.total >= 250, `only ${meta.total} products`);
+}
+
+/** The service loads sales and runs evaluations after it has printed the box. Each test would start with them. */
+async function finishDemo({ connection }: EmbeddedDatabase): Promise<void> {
+  const pool = openPool({ target: connection, maxConnections: 1 });
+  await until(
+    "the demo is loaded and evaluated",
+    async () => {
+      await sleep(250);
+      const { rows } = await pool.query(
+        `select demo = 'loaded' and not exists (select 1 from evaluations where status = 'running') as done
+           from installation`,
+      );
+      return rows[0].done;
+    },
+    START_SECONDS * 1000,
+  );
+  await pool.end();
 }
 
 /** The environment for a child, without the tests' own settings. */
