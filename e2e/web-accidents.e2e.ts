@@ -141,12 +141,3 @@ test("a description that would block or break the renderer: its source is shown"
   }
   await context.close();
 });
-
-test("the API reference: a visitor who has looked around signs in before a test key is made", async () => {
-  const context = await openContext(browser);
-  const page = await openTab(context, "/");
-  await page.goto(`${market.origin}/docs`);
-  await page.getByRole("button", { name: "Fill in a test key" }).click();
-  await page.waitForURL("**/auth/sign-in?returnTo=%2Fdocs");
-  await context.close();
-});

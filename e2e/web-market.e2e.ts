@@ -276,6 +276,8 @@ test("first steps: a visitor signs in first, a member sees what is done, and the
 test("the API reference fills in a test key of the member; visitors sign in first", async () => {
   const context = await openContext(browser);
   const { page, complaints } = await openWebPage(context, market.origin);
+  // A visitor who has looked around has a cookie of a guest.
+  await page.goto(market.origin);
   await page.goto(`${market.origin}/docs`);
   await page.getByRole("button", { name: "Fill in a test key" }).click();
   await page.waitForURL("**/auth/sign-in?returnTo=%2Fdocs");
