@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
 import { createDraft, createProduct, haiku } from "@stoa/service/test/factories.ts";
-import { isFullSize } from "@stoa/service/test/full-size.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { becomes } from "@stoa/service/test/until.ts";
 import { picture } from "@stoa/service/test/uploads.ts";
@@ -397,7 +396,7 @@ test("two tabs on one product, random interleavings: no edit is lost without a c
     assert.equal((await session.patch(`/v1/products/${id}`, short)).status, 200);
     tokens.clear();
   });
-  await fc.assert(property, { numRuns: isFullSize ? 200 : 20, endOnFailure: true });
+  await fc.assert(property, { numRuns: 100, endOnFailure: true });
   for (const watched of tabs) mustBeCalm(watched);
   await context.close();
 });
