@@ -8,6 +8,7 @@ import fc from "fast-check";
 import type { Browser, Locator, Page } from "playwright-core";
 import { click, looks, openBrowser, sees } from "./browser.ts";
 import { everyRun, test } from "./full-run.ts";
+import { INTERLEAVINGS } from "./interleavings.ts";
 import { openAt, openMember } from "./members.ts";
 import { buildWebClient, mustBeSound, type WebPage } from "./web.ts";
 
@@ -366,7 +367,7 @@ test("two tabs on one product, random interleavings: no edit is lost without a c
     ),
   });
   const cases = fc.record({
-    steps: fc.array(step, { minLength: 3, maxLength: 6 }),
+    steps: fc.array(step, { minLength: 2, maxLength: 4 }),
     side: fc.constantFrom<"mine" | "theirs">("mine", "theirs"),
   });
   const property = fc.asyncProperty(cases, async ({ steps, side }) => {
@@ -396,7 +397,7 @@ test("two tabs on one product, random interleavings: no edit is lost without a c
     assert.equal((await session.patch(`/v1/products/${id}`, short)).status, 200);
     tokens.clear();
   });
-  await fc.assert(property, { numRuns: 100, endOnFailure: true });
+  await fc.assert(property, { numRuns: INTERLEAVINGS, endOnFailure: true });
   for (const watched of tabs) mustBeCalm(watched);
   await context.close();
 });

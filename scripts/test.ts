@@ -25,7 +25,7 @@ const COMPILED = resolve(ROOT, "node_modules/.cache/stoa-tests");
 const WORKER = resolve(import.meta.dirname, "test-worker.ts");
 const REPORTER = resolve(import.meta.dirname, "test-reporter.ts");
 /** The limit of one file; then its worker is killed and the file counts as failed. */
-const FILE_MINUTES = 8;
+const FILE_MINUTES = Number(process.env["STOA_TEST_FILE_MINUTES"] ?? 8);
 /** The heap grows with each file's modules, so a worker is replaced after this many files. */
 const FILES_PER_WORKER = 40;
 /**
