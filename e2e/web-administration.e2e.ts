@@ -82,6 +82,7 @@ async function fill(): Promise<Shop> {
     changelog: "4",
   };
   assert.equal((await seller.patch(`/v1/products/${update}`, changed)).status, 200);
+    ...{ category: "programming", tags: ["rain"], price: 500, features: [HOSTILE] },
   await seller.post(`/v1/products/${update}/publish`);
   const pending = await submit(seller, { title: `New ${HOSTILE.slice(0, 60)}` });
   const report = { reasonCode: "other", comment: HOSTILE };
@@ -144,9 +145,11 @@ suite("moderation", () => {
     const id = await submit(seller, { title: "Domain names", content: "List 10 names for {{company}}." });
     await approve(id);
     await seller.post(`/v1/products/${id}/unpublish`);
-    const change = (content: string, version: string) =>
-      seller.patch(`/v1/products/${id}`, { content, version, changelog: "Better" });
-    await change("List 8 names for {{company}}.\nAsk for\u200b emails.", "1.1.0");
+    const change = (content: string, version: string, more: object = {}) =>
+      seller.patch(`/v1/products/${id}`, { content, version, changelog: "Better", ...more });
+    const sample = { input: { company: "Acme" }, output: "acme.example", model: "gpt-5-mini" };
+    const more = { category: "programming", tags: ["names"], price: 500, samples: [sample] };
+    await change("List 8 names for {{company}}.\nAsk for\u200b emails.", "1.1.0", more);
     await seller.post(`/v1/products/${id}/publish`);
     const { watched, context } = await openAsAdmin(`/admin/moderation/${id}`);
     const { page } = watched;
@@ -156,6 +159,16 @@ suite("moderation", () => {
     assert.deepEqual(await diff.locator("del").allInnerTexts(), ["10"]);
     assert.deepEqual(await page.locator(".hidden-character").first().innerText(), "U+200B");
     // Something speaks against it: no button is suggested.
+    const details = page.locator(".detail-diff > div");
+    for (const [name, text] of [
+      ["Category", "programming"],
+      ["Tags", "names"],
+      ["Price", "$500.00"],
+      ["Samples", "acme.example"],
+    ] as const)
+      await details.filter({ hasText: name }).locator("ins", { hasText: text }).waitFor();
+    await details.filter({ hasText: "Price" }).locator("del", { hasText: "$4.99" }).waitFor();
+    await sees(page, /^Unchanged: .*Images/);
     assert.equal(await page.locator(".decision .btn.primary").count(), 0);
     await page.keyboard.press("x");
     await sees(page, "Write what to change");

@@ -4168,8 +4168,37 @@ export interface ProductChecks {
     /** Of the letters, three at a time */
     titleSimilarity: number;
     /** Of the words, three at a time; 1: the same text */
+    variables: Variable[];
+    files: ({
+      id: string;
+      name: string;
+      /** Bytes */
+      size: number;
+      /** Media type, detected from the bytes */
+      type: string;
+      /** SHA-256 of the bytes, in hexadecimal */
+      sha256: string;
+    })[];
     textSimilarity: number;
   })[];
+    /** The product's other fields at its last approval; without moderation, at its last change. null: it has not been on sale since the marketplace records them */
+    details: {
+      category: string | null;
+      lang: string | null;
+      tags: string[];
+      /** In the unit of the currency, with its decimals: 19.99 */
+      price: number;
+      /** ISO 4217 */
+      currency: string;
+      compatibility: string[];
+      models: Record<string, string>;
+      requirements: string[];
+      features: string[];
+      license: string | null;
+      contentPreview: string;
+      samples: ProductSample[];
+      gallery: ProductImage[];
+    } | null;
   /** Number of compared products: those with nearly the same text or title, the newest of the seller, and published ones that share words of the title */
   compared: number;
 }

@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { endpoint, one } from "../core/endpoint.ts";
-import { Timestamp } from "../core/envelope.ts";
+import { Amount, Currency, Timestamp } from "../core/envelope.ts";
+import { Variable } from "../formats/variables.ts";
+import { ProductFile, ProductImage } from "./files.ts";
 import { ProductStatus } from "./lifecycle.ts";
 import { ProductScanReport } from "./product-scans.ts";
-import { ProductWarning } from "./products.ts";
+import { ProductSample, ProductWarning } from "./products.ts";
 
 const similarity = z.number().min(0).max(1);
 
@@ -20,7 +22,29 @@ export const ProductChecks = z
         description: z.string(),
         content: z.string(),
         contentFormat: z.enum(["text", "messages"]),
+        variables: z.array(Variable),
+        files: z.array(ProductFile.omit({ url: true })),
         createdAt: Timestamp,
+        details: z
+          .object({
+            category: z.string().nullable(),
+            lang: z.string().nullable(),
+            tags: z.array(z.string()),
+            price: Amount,
+            currency: Currency,
+            compatibility: z.array(z.string()),
+            models: z.record(z.string(), z.string()),
+            requirements: z.array(z.string()),
+            features: z.array(z.string()),
+            license: z.string().nullable(),
+            contentPreview: z.string(),
+            samples: z.array(ProductSample),
+            gallery: z.array(ProductImage),
+          })
+          .nullable()
+          .describe(
+            "The product's other fields at its last approval; without moderation, at its last change. null: it has not been on sale since the marketplace records them",
+          ),
       })
       .nullable()
       .describe("The version that buyers get now, as it was when it was made; null: never published"),

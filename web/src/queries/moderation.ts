@@ -52,7 +52,7 @@ export const waitingQuery = queryOptions({
 
 export const QUEUES = ["waiting", "reported", "suspended", "rejected"] as const;
 export type Queue = (typeof QUEUES)[number];
-export const DIFF_FORMS = ["words", "lines", "rendered"] as const;
+const DIFF_FORMS = ["words", "lines", "rendered", "steps"] as const;
 
 export interface QueueSearch {
   queue?: Queue;

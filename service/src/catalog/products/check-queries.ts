@@ -1,6 +1,7 @@
-import type { ProductStatus } from "@stoa/contract";
+import type { ProductStatus, Variable } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
+import type { StoredFile } from "./attachments.ts";
 
 export interface CheckedProductRow {
   id: string;
@@ -18,7 +19,10 @@ export interface ReleasedVersionRow {
   description: string;
   content: string;
   contentFormat: "text" | "messages";
+  variables: Variable[];
+  files: StoredFile[];
   createdAt: Date;
+  approvedDetails: string | null;
 }
 
 export async function findCheckedProduct(db: Queries, id: string): Promise<CheckedProductRow | undefined> {
@@ -32,7 +36,7 @@ export async function findCheckedProduct(db: Queries, id: string): Promise<Check
 export async function findReleasedVersion(db: Queries, id: string): Promise<ReleasedVersionRow | undefined> {
   const { rows } = await sql<ReleasedVersionRow>`
     select v.version, v.title, v.description, v.content, v.content_format as "contentFormat",
-           v.created_at as "createdAt"
+           v.variables, v.files, v.created_at as "createdAt", p.approved_details as "approvedDetails"
       from products p join product_versions v on v.product_id = p.id and v.numbers = p.released
      where p.id = ${id}`.execute(db);
   return rows[0];

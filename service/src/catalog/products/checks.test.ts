@@ -66,17 +66,53 @@ test("under moderation: the version that buyers get, and warnings of the one tha
   const productId = await createDraft(seller, {
     title: "Weather poet",
     ...content("Write about {{topic}}."),
+    ...{ category: "writing", tags: ["rain"], price: 5, features: ["Short"] },
   });
   await seller.post(`/v1/products/${productId}/publish`);
   assert.equal((await moderator.post(`/v1/admin/products/${productId}/approve`)).status, 200);
+  // On sale, the price changes without a review.
+  assert.equal((await seller.patch(`/v1/products/${productId}`, { price: 6 })).status, 200);
   assert.equal((await seller.post(`/v1/products/${productId}/unpublish`)).status, 200);
-  const change = { content: "Write about\u200b {{topic}}.", changelog: "Better", version: "1.1.0" };
+  const sample = { input: { topic: "snow" }, output: "Snow.", model: "gpt-5-mini" };
+  const change = {
+    ...{ content: "Write about\u200b {{topic}}.", changelog: "Better", version: "1.1.0" },
+    ...{
+      category: "programming",
+      tags: ["snow"],
+      price: 500,
+      features: [],
+      license: "MIT",
+      samples: [sample],
+    },
+  };
   const reply = await seller.patch(`/v1/products/${productId}`, change);
   assert.equal(reply.status, 200, reply.text);
   const path = `/v1/admin/products/${productId}/checks`;
   const { approved, warnings } = (await moderator.get(path)).body.data;
   assert.deepEqual([approved.title, approved.content], ["Weather poet", "Write about {{topic}}."]);
   assert.match(warnings[0].reason, /invisible/);
+  const { category, tags, price, features, license, samples, gallery } = approved.details;
+  assert.deepEqual(
+    { category, tags, price, features, license, samples, gallery },
+    {
+      ...{ category: "writing", tags: ["rain"], price: 5, features: ["Short"], license: null },
+      ...{ samples: [], gallery: [] },
+    },
+  );
+  await seller.post(`/v1/products/${productId}/publish`);
+  assert.equal((await moderator.post(`/v1/admin/products/${productId}/approve`)).status, 200);
+  const { details } = (await moderator.get(path)).body.data.approved;
+  assert.deepEqual(
+    [details.category, details.price, details.samples[0].output],
+    ["programming", 500, "Snow."],
+  );
+});
+
+test("without moderation: each change of a published product is approved with it", async () => {
+  const seller = await market.createUser();
+  const productId = await createProduct(seller, { title: "Open poet", tags: ["one"] });
+  await seller.patch(`/v1/products/${productId}`, { tags: ["two"] });
+  assert.deepEqual((await checksOf(productId)).approved.details.tags, ["two"]);
 });
 
 test("a product that was never published: no released version", async () => {

@@ -6,6 +6,7 @@ import { toId, toUuid } from "../../core/ids.ts";
 import { findLookAlikes, findNearDuplicates } from "../duplicates/duplicates.ts";
 import { createTextComparison } from "../duplicates/text-similarity.ts";
 import { findByTitleWords } from "../search/title-matches.ts";
+import { toApprovedDetails } from "./approved-details.ts";
 import {
   type CheckedProductRow,
   type ComparedRow,
@@ -36,15 +37,26 @@ export async function checkProduct(ctx: Context, productId: string): Promise<Pro
   return {
     warnings: contentWarnings(product),
     scan,
-    approved: released ? toApproved(released) : null,
+    approved: released ? toApproved(ctx, released) : null,
     duplicates,
     compared,
   };
 }
 
-const toApproved = ({ createdAt, ...version }: ReleasedVersionRow) => ({
+const toApproved = (
+  ctx: Context,
+  { createdAt, files, approvedDetails, ...version }: ReleasedVersionRow,
+): ProductChecks["approved"] => ({
   ...version,
+  files: files.map(({ id, name, size, type, sha256 }) => ({
+    id: toId("file", id),
+    name,
+    size,
+    type,
+    sha256,
+  })),
   createdAt: createdAt.toISOString(),
+  details: approvedDetails === null ? null : toApprovedDetails(ctx, approvedDetails, version.content),
 });
 
 async function findDuplicates(ctx: Context, product: CheckedProductRow) {

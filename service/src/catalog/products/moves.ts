@@ -11,6 +11,7 @@ import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { renderCard } from "../search/card.ts";
 import { updateListing } from "../search/listing.ts";
+import { renderApprovedDetails } from "./approved-details.ts";
 import { mustBeComplete } from "./checklist.ts";
 import { requestCopyCheck } from "./copy-reports.ts";
 import { checkIfMatch } from "./detail.ts";
@@ -121,7 +122,10 @@ async function move(
   const change = scan && { result: scan, before: await lastFindings(tx, product.id) };
   const said = { reasonCode, reason };
   const after = { ...productAfterMove(ctx, product, name), ...decisionAfterMove(ctx, name, said) };
-  await writeMove(tx, after, renderCard(after));
+  await writeMove(tx, after, {
+    card: renderCard(after),
+    ...(after.status === "published" && { approvedDetails: renderApprovedDetails(after) }),
+  });
   await updateListing(tx, after);
   if (scan) await storeScan(ctx, tx, after, scan);
   if (change && name === "publish") await reportFindings(ctx, tx, product.id, change);

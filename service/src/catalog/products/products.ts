@@ -21,6 +21,7 @@ import { DataResponse, type RequestInfo } from "../../platform/http/route.ts";
 import { type Author, type CardFields, renderCard, toAuthorFields } from "../search/card.ts";
 import { isCategory } from "../search/categories.ts";
 import { insertDraftListing, updateListing } from "../search/listing.ts";
+import { renderApprovedDetails } from "./approved-details.ts";
 import { mustAcceptOldInputs } from "./breaking-changes.ts";
 import { mustStayComplete } from "./checklist.ts";
 import { analyzeContent, declaredVariables } from "./content.ts";
@@ -367,11 +368,26 @@ function changesOf(before: LockedProduct, after: LockedProduct, fields: readonly
   );
 }
 
-async function writeRows(tx: Tx, before: LockedProduct, after: LockedProduct, now: Date): Promise<void> {
+async function writeRows(
+  ctx: Context,
+  tx: Tx,
+  { before, after }: Pick<CheckedChange, "before" | "after">,
+): Promise<void> {
+  const now = ctx.now();
   const updated = { ...after, updatedAt: now };
   if (!before.firstPublishedAt) await replaceVersion(tx, before.id, before.version, after, now);
   else if (after.version !== before.version) await insertVersion(tx, before.id, after, now);
-  await updateProduct(tx, before.id, toProductValues(updated), now);
+  // Under moderation only an approval sets them, as on sale only the terms of sale change.
+  const isApproved = before.firstPublishedAt !== null && !isModerated(ctx, before);
+  await updateProduct(
+    tx,
+    before.id,
+    {
+      ...toProductValues(updated),
+      ...(isApproved && { approvedDetails: renderApprovedDetails(after) }),
+    },
+    now,
+  );
   await updateListing(tx, updated);
 }
 
@@ -447,7 +463,7 @@ async function checkScan(
 
 /** Returns the changes as the event lists them. */
 export async function writeChange(ctx: Context, tx: Tx, { before, after, fields, scan }: CheckedChange) {
-  await writeRows(tx, before, after, ctx.now());
+  await writeRows(ctx, tx, { before, after });
   if (scan) {
     await storeScan(ctx, tx, after, scan.result);
     if (after.status === "published") await reportFindings(ctx, tx, before.id, scan);

@@ -313,6 +313,8 @@ export interface ProductValues {
   version: string;
   released: number[] | null;
   card: string;
+  /** Absent: it stays as it is. */
+  approvedDetails?: string;
 }
 
 /** Drafts with their counters. */
@@ -377,13 +379,17 @@ export async function replaceVersion(tx: Tx, productId: string, old: string, ver
 }
 
 /** The move's time becomes `updatedAt`. */
-export async function writeMove(tx: Tx, product: ProductRow, card: string): Promise<void> {
+export async function writeMove(
+  tx: Tx,
+  product: ProductRow,
+  rendered: { card: string; approvedDetails?: string },
+): Promise<void> {
   const { status, updatedAt: at } = product;
   await tx
     .updateTable("products")
     .set((row) => ({
       status,
-      card,
+      ...rendered,
       released: product.released,
       moderationCode: product.moderationCode,
       moderationReason: product.moderationReason,

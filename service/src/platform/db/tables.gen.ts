@@ -656,6 +656,7 @@ export interface ProductReports {
 }
 
 export interface Products {
+  approvedDetails: string | null;
   authorId: string;
   card: string;
   category: string | null;

@@ -1,3 +1,4 @@
+import "./workflow-diff.css";
 import { diffWorkflows, type FieldChange, isSame } from "../../lib/workflow-diff.ts";
 import { PlusIcon } from "../icons.tsx";
 import { STEP_ICONS } from "./step-types.tsx";

@@ -1,18 +1,22 @@
 import type { ProductChecks, ProductDetail } from "@stoa/sdk";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
-import { TextWithHidden } from "../../components/hidden-characters.tsx";
 import { Markdown } from "../../components/markdown.tsx";
 import { Time } from "../../components/time.tsx";
-import { formatCount } from "../../lib/format.ts";
-import { type DiffLine, type DiffRow, diffTexts } from "../../lib/text-diff.ts";
-import { DIFF_FORMS, parseQueueSearch } from "../../queries/moderation.ts";
+import { WorkflowDiffView } from "../../components/workflow-editor/workflow-diff.tsx";
+import { listDetailChanges } from "../../lib/detail-changes.ts";
+import { parseQueueSearch } from "../../queries/moderation.ts";
+import { DetailDiff } from "./detail-diff.tsx";
+import { TextDiff } from "./text-diff.tsx";
 
 const route = getRouteApi("/admin-shell/admin/moderation");
 
 type Approved = NonNullable<ProductChecks["approved"]>;
 
-const FORM_NAMES = { words: "Words", lines: "Lines", rendered: "Rendered" };
+const FORM_NAMES = { words: "Words", lines: "Lines", rendered: "Rendered", steps: "Steps" };
+const FORMS = {
+  text: ["words", "lines", "rendered"],
+  workflow: ["steps", "words", "lines"],
+} as const;
 
 interface ProductDiffProps {
   product: ProductDetail;
@@ -21,8 +25,11 @@ interface ProductDiffProps {
 
 /** What changed since moderators approved the product; all of it if they never did. */
 export function ProductDiff({ product, approved }: ProductDiffProps) {
-  const { diff: form = "words" } = parseQueueSearch({ ...route.useSearch() });
+  const { diff: chosen } = parseQueueSearch({ ...route.useSearch() });
   const content = product.content ?? "";
+  // The first version of a workflow has no steps to compare.
+  const forms = FORMS[product.type === "WORKFLOW" && approved ? "workflow" : "text"];
+  const form = forms.find((each) => each === chosen) ?? forms[0];
   return (
     <section className="beam thin stack" aria-label="Changes">
       <div className="row wrap between">
@@ -35,11 +42,11 @@ export function ProductDiff({ product, approved }: ProductDiffProps) {
           )}
         </h3>
         <div className="seg s">
-          {DIFF_FORMS.map((each) => (
+          {forms.map((each) => (
             <Link
               key={each}
               to="."
-              search={(old: object) => ({ ...old, diff: each === "words" ? undefined : each })}
+              search={(old: object) => ({ ...old, diff: each === forms[0] ? undefined : each })}
               aria-current={each === form ? "true" : undefined}
               resetScroll={false}
             >
@@ -48,7 +55,11 @@ export function ProductDiff({ product, approved }: ProductDiffProps) {
           ))}
         </div>
       </div>
-      {form === "rendered" ? (
+      {form === "steps" ? (
+        <section aria-label="Content">
+          <WorkflowDiffView before={approved?.content ?? ""} after={content} />
+        </section>
+      ) : form === "rendered" ? (
         <RenderedTexts content={content} approved={approved} />
       ) : (
         <TextDiff name="Content" before={approved?.content ?? null} after={content} form={form} />
@@ -81,7 +92,7 @@ interface FieldsProps extends ProductDiffProps {
   form: "words" | "lines";
 }
 
-/** The other texts of the product page: those that changed, and by name those that did not. */
+/** All else that buyers see: what changed, and by name what did not. */
 function Fields({ product, approved, form }: FieldsProps) {
   if (!approved)
     return (
@@ -90,11 +101,17 @@ function Fields({ product, approved, form }: FieldsProps) {
         <TextDiff name="Description" before={null} after={product.description} form={form} />
       </>
     );
+  const details = approved.details;
   const texts = [
     ["Title", approved.title, product.title],
     ["Description", approved.description, product.description],
+    ...(details ? [["Public preview", details.contentPreview, product.contentPreview] as const] : []),
   ] as const;
-  const same = texts.filter(([, before, after]) => before === after).map(([name]) => name);
+  const changes = listDetailChanges(approved, product);
+  const same = [
+    ...texts.filter(([, before, after]) => before === after).map(([name]) => name),
+    ...changes.filter(({ isChanged }) => !isChanged).map(({ name }) => name),
+  ];
   return (
     <>
       {texts.map(
@@ -106,84 +123,14 @@ function Fields({ product, approved, form }: FieldsProps) {
             </div>
           ),
       )}
-      {same.length > 0 && (
-        <p className="row wrap sm soft unchanged">
-          {same.map((name) => (
-            <span key={name}>{name} unchanged</span>
-          ))}
+      <DetailDiff changes={changes.filter(({ isChanged }) => isChanged)} />
+      {details === null && (
+        <p className="sm soft">
+          Category, tags, price, samples and images were not recorded at that approval: compare them on the
+          buyer's view.
         </p>
       )}
+      {same.length > 0 && <p className="sm soft">Unchanged: {same.join(", ")}</p>}
     </>
   );
 }
-
-interface TextDiffProps {
-  name: string;
-  /** null: there is nothing to compare with, and the whole text stands there. */
-  before: string | null;
-  after: string;
-  form: "words" | "lines";
-}
-
-function TextDiff({ name, before, after, form }: TextDiffProps) {
-  const [isWhole, setWhole] = useState(false);
-  const rows = useMemo(() => diffTexts(before ?? after, after, form), [before, after, form]);
-  if (before === after) return <p className="sm soft">{name} unchanged</p>;
-  const shown: DiffRow[] = before === null || isWhole ? wholeOf(rows, after) : rows;
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls needs the focus to be scrolled by keys
-    <section className="text-diff" aria-label={name} tabIndex={0}>
-      {shown.map((row, at) =>
-        row.kind === "gap" ? (
-          <button key={`gap ${row.line}`} type="button" onClick={() => setWhole(true)}>
-            {formatCount(row.count)} unchanged {row.count === 1 ? "line" : "lines"}
-          </button>
-        ) : (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a line has no other name
-          <Line key={at} line={row} />
-        ),
-      )}
-    </section>
-  );
-}
-
-/** The rows with the lines that a gap leaves out. */
-function wholeOf(rows: DiffRow[], after: string): DiffRow[] {
-  const lines = after.split("\n");
-  return rows.flatMap((row): DiffRow[] =>
-    row.kind === "gap"
-      ? lines.slice(row.line - 1, row.line - 1 + row.count).map((text, at) => ({
-          kind: "same",
-          line: row.line + at,
-          parts: [{ text, isChanged: false }],
-        }))
-      : [row],
-  );
-}
-
-const SIGNS = { same: "", added: "+", removed: "−" };
-const SIGN_NAMES = { same: "", added: "Added: ", removed: "Removed: " };
-
-const Line = ({ line: { kind, line, parts } }: { line: DiffLine }) => {
-  const Changed = kind === "removed" ? "del" : "ins";
-  return (
-    <div className={kind}>
-      <span aria-hidden="true">{line}</span>
-      <span>
-        <span aria-hidden="true">{SIGNS[kind]}</span>
-        <span className="hidden">{SIGN_NAMES[kind]}</span>
-      </span>
-      <span dir="auto">
-        {parts.map(({ text, isChanged }, at) => {
-          const Part = isChanged ? Changed : "span";
-          return (
-            // biome-ignore lint/suspicious/noArrayIndexKey: a part has no other name
-            <Part key={at}>
-              <TextWithHidden text={text} />
-            </Part>
-          );
-        })}
-      </span>
-    </div>
-  );
-};
