@@ -204,7 +204,7 @@ suite("workflow editor", () => {
     await nodeOf(page, "texts").waitFor();
     await page.getByRole("button", { name: "Run step" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("parts").fill('["a", "b"]');
+    await dialog.getByLabel("parts", { exact: true }).fill('["a", "b"]');
     await mustBeSound(watched, "workflow-run-step");
     await dialog.getByRole("button", { name: "Run", exact: true }).click();
     await page.getByLabel("Last run of texts").getByText('"a0"').waitFor();
@@ -213,6 +213,39 @@ suite("workflow editor", () => {
       (steps) => steps[2]?.id === "texts",
     );
     assert.equal(JSON.parse(await contentOf(session, id)).result, "steps.texts.output");
+    // The result has the value of that run, too.
+    await page.getByRole("button", { name: "Result" }).click();
+    await page.getByRole("region", { name: "Result" }).getByText('["a0","b1"]').waitFor();
+    await context.close();
+  });
+
+  test("a real run is replayed on the draft: its input and outputs are pinned, and only what changed runs", async () => {
+    const { context, session } = await openMember(market, browser, { look: { width: 1400 } });
+    const id = await createWorkflow(session, { ...LONGER, steps: LONGER.steps.slice(0, 3) });
+    await session.post(`/v1/products/${id}/publish`);
+    const first = await executeWorkflow(session, id, { input: { topic: "rain" } });
+    await executeWorkflow(session, id, { input: { topic: "snow" } });
+    const watched = await openEditor(context, id, "?step=drafts");
+    const { page } = watched;
+    await sees(page, "[sandbox] On snow");
+    await page.getByLabel("Value").fill("item + '!'");
+    await sees(page, "No problems");
+    await page.getByRole("button", { name: "Test run" }).click();
+    const dialog = page.getByRole("dialog");
+    await sees(page, "Each step runs once");
+    await dialog.getByLabel("Replay an earlier run").selectOption(first.executionId);
+    await sees(page, "1 of 3 steps run, at your providers' prices: drafts.");
+    assert.equal(await dialog.getByLabel("topic").inputValue(), "rain");
+    assert.match(await dialog.getByLabel("outline", { exact: true }).inputValue(), /On rain/);
+    await mustBeSound(watched, "workflow-replay");
+    await dialog.getByRole("button", { name: "Run it instead for parts" }).click();
+    await sees(page, "2 of 3 steps run");
+    await dialog.getByRole("button", { name: "Pin the recorded one for parts" }).click();
+    await dialog.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByLabel("Last run of drafts").getByText('"[sandbox] On rain!"').waitFor();
+    const [latest] = (await session.get(`/v1/ai/executions?productId=${id}&limit=1`)).body.data;
+    const { data: steps } = (await session.get(`/v1/ai/executions/${latest.id}/steps`)).body;
+    assert.deepEqual(new Set(steps.map(({ stepId }: { stepId: string }) => stepId)), new Set(["drafts"]));
     await context.close();
   });
 

@@ -1794,7 +1794,7 @@ export class AiWorkflowsResource extends Resource {
   /**
    * List the problems of a workflow definition without saving it
    *
-   * Makes the checks of POST /products for editors: the definition can be in any state. With `values` it also evaluates the expressions of one step.
+   * Makes the checks of POST /products for editors: the definition can be in any state. With `values` it also evaluates the expressions of one step or the result, and names the steps that changed since that run.
    *
    * Needs the permission `ai:execute`.
    */

@@ -2673,15 +2673,18 @@ export interface WorkflowCheck {
 export interface CheckWorkflow {
   /** The JSON text of a workflow/1 definition, which need not be saved */
   content: string;
-  /** Evaluates the expressions of a step, as far as they have no problem, with the input and the outputs of a run of yours. In a map `item` is the first item */
+  /** Evaluates the expressions of a step, or the result, as far as they have no problem, with the input and the outputs of a run of yours. In a map `item` is the first item */
   values?: {
-    stepId: string;
+    /** Default: the result of the workflow */
+    stepId?: string;
     executionId: string;
   };
 }
 
 export interface TestWorkflow {
   /** Default: the newest version of the product */
+  /** With `values`, and if there are no problems: steps that differ from the definition of the run, or that it did not have */
+  changedSteps: string[];
   content?: string;
   /** Ends after this step, whose output is the result; only the steps that it needs run */
   stepId?: string;

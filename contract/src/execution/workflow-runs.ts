@@ -84,12 +84,12 @@ export const CheckWorkflow = z
     content: Definition,
     values: z
       .strictObject({
-        stepId: z.string().min(1).max(64),
+        stepId: z.string().min(1).max(64).optional().describe("Default: the result of the workflow"),
         executionId: z.string().min(1).max(100),
       })
       .optional()
       .describe(
-        "Evaluates the expressions of a step, as far as they have no problem, with the input and the outputs of a run of yours. In a map `item` is the first item",
+        "Evaluates the expressions of a step, or the result, as far as they have no problem, with the input and the outputs of a run of yours. In a map `item` is the first item",
       ),
   })
   .meta({ id: "CheckWorkflow" });
@@ -113,6 +113,11 @@ export const WorkflowCheck = z
         }),
       )
       .describe("Empty unless they were requested and the run has stored texts"),
+    changedSteps: z
+      .array(z.string())
+      .describe(
+        "With `values`, and if there are no problems: steps that differ from the definition of the run, or that it did not have",
+      ),
   })
   .meta({ id: "WorkflowCheck" });
 
@@ -152,7 +157,7 @@ export const check = endpoint({
   path: "/ai/workflows/check",
   summary: "List the problems of a workflow definition without saving it",
   description:
-    "Makes the checks of POST /products for editors: the definition can be in any state. With `values` it also evaluates the expressions of one step.",
+    "Makes the checks of POST /products for editors: the definition can be in any state. With `values` it also evaluates the expressions of one step or the result, and names the steps that changed since that run.",
   access,
   request: json(CheckWorkflow, { content: EXAMPLE_CONTENT }),
   response: one(WorkflowCheck),

@@ -17,8 +17,8 @@ export const editedProductQuery = (id: string) =>
     gcTime: 0,
   });
 
-/** `values`: also the values of a step's expressions in an earlier run. */
-export const checkQuery = (content: string, values: { stepId: string; executionId: string } | null) =>
+/** `values`: also those of a step's expressions, or without a step of the result, in an earlier run. */
+export const checkQuery = (content: string, values: { stepId?: string; executionId: string } | null) =>
   queryOptions({
     queryKey: ["workflow-check", content, values],
     queryFn: async ({ signal }) =>

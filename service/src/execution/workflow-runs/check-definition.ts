@@ -1,9 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import type { CheckWorkflow, WorkflowCheck } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { ruleViolation } from "../../core/errors.ts";
 import {
   checkWorkflow,
-  listExpressionsOfStep,
+  listExpressionsOf,
   type PlacedExpression,
 } from "../../formats/workflow-definition/check-workflow.ts";
 import { EvaluationError } from "../../formats/workflow-definition/evaluation-error.ts";
@@ -23,7 +24,7 @@ declare module "../../core/context.ts" {
 /** More would take longer than an author waits; each has 200 ms of CPU time at most. */
 const MAX_VALUES = 40;
 
-/** For editors: all problems of a definition, and the values of a step's expressions in an earlier run. */
+/** For editors: all problems of a definition, and with an earlier run the values of expressions and the changed steps. */
 export async function checkDefinition(
   ctx: Context,
   caller: Member,
@@ -31,26 +32,42 @@ export async function checkDefinition(
 ): Promise<WorkflowCheck> {
   const checked = await checkWorkflow(content);
   const problems = "problems" in checked ? checked.problems : [];
-  if (!values) return { problems, values: [] };
-  const bindings = await readBindings(ctx, caller, values.executionId);
+  const run = values ? await readRun(ctx, caller, values.executionId) : null;
+  if (!values || !run) return { problems, values: [], changedSteps: [] };
+  const { bindings, definition } = run;
   const broken = new Set(problems.map(({ field }) => field));
-  const expressions = listExpressionsOfStep(content, values.stepId).filter(({ field }) => !broken.has(field));
-  if (!bindings || expressions.length === 0) return { problems, values: [] };
-  const evaluate = createEvaluation(ctx, caller, bindings);
-  return { problems, values: await evaluateInOrder(expressions.slice(0, MAX_VALUES), evaluate, bindings) };
+  const expressions = listExpressionsOf(content, values.stepId ?? null)
+    .filter(({ field }) => !broken.has(field))
+    .slice(0, MAX_VALUES);
+  return {
+    problems,
+    values: await evaluateInOrder(expressions, createEvaluation(ctx, caller, bindings), bindings),
+    changedSteps: "workflow" in checked ? listChangedSteps(definition, checked.workflow) : [],
+  };
+}
+
+function listChangedSteps(before: Workflow, after: Workflow): string[] {
+  const old = new Map(before.steps.map((step) => [step.id, step]));
+  return after.steps.filter((step) => !isDeepStrictEqual(step, old.get(step.id))).map(({ id }) => id);
+}
+
+interface EarlierRun {
+  bindings: Bindings;
+  definition: Workflow;
 }
 
 /** null: the texts of the run are no longer stored. */
-async function readBindings(ctx: Context, caller: Member, executionId: string): Promise<Bindings | null> {
+async function readRun(ctx: Context, caller: Member, executionId: string): Promise<EarlierRun | null> {
   const { id, type } = await mustFindExecution(ctx, caller, executionId);
   if (type !== "WORKFLOW") throw ruleViolation("values.executionId", "is of a prompt, not of a workflow");
   const sealed = await findSealedStart(ctx.db, id);
   if (!sealed) return null;
   const run = { id, userId: caller.userId };
   const start = openRunInput(ctx, run, sealed);
-  const state = await readRunState(ctx, ctx.db, run, Workflow.parse(JSON.parse(start.definition)));
+  const definition = Workflow.parse(JSON.parse(start.definition));
+  const state = await readRunState(ctx, ctx.db, run, definition);
   state.pin(start.pinned ?? {});
-  return { input: start.input, steps: state.outputs() };
+  return { bindings: { input: start.input, steps: state.outputs() }, definition };
 }
 
 type Value = WorkflowCheck["values"][number];

@@ -54,14 +54,27 @@ suite("POST /ai/workflows/check", () => {
     ]);
   });
 
-  test("values of a step: from the input and the outputs of an own run; a map shows its first item", async () => {
+  test("values of a step or the result, and changed steps: from the input and the outputs of an own run; a map shows its first item", async () => {
     const { executionId } = await executeWorkflow(author, workflowId, { input: { topic: "rain" } });
-    const values = (stepId: string, content = definitionOf(SAVED)) =>
-      check(author, { content, values: { stepId, executionId } });
+    const values = (stepId?: string, content = definitionOf(SAVED)) =>
+      check(author, { content, values: { ...(stepId && { stepId }), executionId } });
     assert.deepEqual((await values("outline")).body.data, {
       problems: [],
       values: [{ field: "content.steps[0].vars.topic", value: "rain", error: null }],
+      changedSteps: [],
     });
+    assert.deepEqual((await values()).body.data.values, [
+      { field: "content.result", value: ["[sandbox] On rain0", "two1"], error: null },
+    ]);
+    const changed = definitionOf({
+      ...SAVED,
+      steps: [
+        ...SAVED.steps.slice(0, 2),
+        { ...SAVED.steps[2], do: { type: "transform", value: "item" } },
+        transformStep("end", "1"),
+      ],
+    });
+    assert.deepEqual((await values(undefined, changed)).body.data.changedSteps, ["drafts", "end"]);
     assert.deepEqual((await values("drafts")).body.data.values, [
       { field: "content.steps[2].items", value: ["[sandbox] On rain", "two"], error: null },
       { field: "content.steps[2].do.value", value: "[sandbox] On rain0", error: null },

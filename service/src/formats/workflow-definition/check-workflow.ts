@@ -93,16 +93,20 @@ export interface PlacedExpression {
   isItems: boolean;
 }
 
-/** The expressions of a step in the order in which a run evaluates them; the definition may have problems. */
-export function listExpressionsOfStep(content: string, stepId: string): PlacedExpression[] {
+/**
+ * The expressions of a step in the order in which a run evaluates them, or with null the result; the definition may have
+ * problems.
+ */
+export function listExpressionsOf(content: string, stepId: string | null): PlacedExpression[] {
   const read = parseJsonText(content);
-  const steps = "value" in read && isObject(read.value) ? read.value["steps"] : null;
+  const definition = "value" in read && isObject(read.value) ? read.value : {};
+  const { steps, result } = definition;
   if (!Array.isArray(steps)) return [];
   const nodes = createStepNodes(steps);
-  const index = nodes.get(stepId)?.index;
+  const index = stepId === null ? null : nodes.get(stepId)?.index;
   if (index === undefined) return [];
-  return listExpressions({ steps }, nodes)
-    .filter(({ path }) => path[0] === "steps" && path[1] === index)
+  return listExpressions({ steps, result }, nodes)
+    .filter(({ path }) => (index === null ? path[0] === "result" : path[0] === "steps" && path[1] === index))
     .map(({ path, source, scope }) => ({
       field: toProblem("content", { path, reason: "" }).field,
       source,

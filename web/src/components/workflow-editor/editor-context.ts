@@ -41,7 +41,7 @@ export interface WorkflowEditor {
   showRun: (executionId: string) => void;
   /** Asks for what a run needs; with a step, of this one. */
   openTest: (stepId: string | null) => void;
-  /** Of the selected step, by field as problems name it. */
+  /** Of the selected step or the result, by field as problems name it. */
   values: ReadonlyMap<string, EditedValue>;
 }
 

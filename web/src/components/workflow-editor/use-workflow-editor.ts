@@ -18,7 +18,7 @@ import {
 } from "../../lib/workflow-document.ts";
 import { toProblem, type WorkflowProblem } from "../../lib/workflow-problems.ts";
 import { checkQuery, editedProductQuery } from "../../queries/workflow-editor.ts";
-import type { EditedValue, Selection, WorkflowEditor } from "./editor-context.ts";
+import { type EditedValue, RESULT, type Selection, type WorkflowEditor } from "./editor-context.ts";
 import { findCopy, readPositions, removeCopy, writePositions } from "./local-copies.ts";
 import { useShownRun } from "./use-shown-run.ts";
 import { WorkflowSaver } from "./workflow-saver.ts";
@@ -54,7 +54,7 @@ export function useWorkflowEditor(): OpenEditor {
   const { run, showRun } = useShownRun(productId, steps);
   const { problems, values, isChecked, isUnknown } = useCheck(
     document.text,
-    selection !== null && steps.some(({ id }) => id === selection) ? selection : null,
+    selection === RESULT || steps.some(({ id }) => id === selection) ? selection : null,
     run?.execution.id ?? null,
   );
   const isValid = problems.length === 0;
@@ -150,11 +150,15 @@ function useDefinition(text: string) {
 
 const NO_PROBLEMS: WorkflowProblem[] = [];
 
-function useCheck(text: string, stepId: string | null, executionId: string | null) {
+/** `selection`: a step, the result, or null for what has no values. */
+function useCheck(text: string, selection: Selection, executionId: string | null) {
   const settled = useDebounced(text, CHECK_AFTER_MS);
   const wanted = useMemo(
-    () => (stepId !== null && executionId !== null ? { stepId, executionId } : null),
-    [stepId, executionId],
+    () =>
+      selection === null || executionId === null
+        ? null
+        : { ...(selection !== RESULT && { stepId: selection }), executionId },
+    [selection, executionId],
   );
   const { data, isPlaceholderData, isError } = useQuery(checkQuery(settled, wanted));
   const problems = useMemo(
@@ -162,13 +166,16 @@ function useCheck(text: string, stepId: string | null, executionId: string | nul
     [data, settled],
   );
   const values = useMemo(() => {
-    const own = `content.steps[${indexOfStep(parseText(settled), stepId ?? "")}].`;
+    const own =
+      selection === RESULT
+        ? "content."
+        : `content.steps[${indexOfStep(parseText(settled), selection ?? "")}].`;
     return new Map<string, EditedValue>(
       data?.values
         .filter(({ field }) => field.startsWith(own))
         .map(({ field, value, error }) => [field.slice(own.length), { value, error }]),
     );
-  }, [data, settled, stepId]);
+  }, [data, settled, selection]);
   const isChecked = settled === text && data !== undefined && !isPlaceholderData;
   return { problems, values, isChecked, isUnknown: settled === text && isError };
 }
