@@ -65,13 +65,16 @@ async function openShop(): Promise<Shop> {
   await post(seller, "/discount-codes", { code: "SPRING-2026", percentOff: 25, maxRedemptions: 10 });
   return { seller, productId, orderId, refundId, payoutId };
 }
+  const referrer = await market.createUser();
+  const { code: referralCode } = (await referrer.get("/v1/account/referral")).body.data;
+  await post(await market.createUser(), "/purchases", { productId, referralCode });
 
 const pagesOf = ({ orderId, refundId, payoutId }: Shop): [path: string, text: string][] => [
   ["/studio", "Refund of"],
   ["/studio/products", "Failed runs"],
   ["/studio/products?import=true", "Drop a file here"],
   ["/studio/runs", "1 product with runs"],
-  ["/studio/sales", "2 sales"],
+  ["/studio/sales", "3 sales"],
   [`/studio/sales/${orderId}`, "You earn"],
   ["/studio/refunds", "To decide"],
   [`/studio/refunds/${refundId}`, "If you approve"],
@@ -81,9 +84,10 @@ const pagesOf = ({ orderId, refundId, payoutId }: Shop): [path: string, text: st
   ["/studio/payouts", "What matures when"],
   [`/studio/payouts/${payoutId}`, "Balance after"],
 ];
+  ["/studio/referrals", "1 sale by referral"],
 
 /** Pages that come with all responses of their first view. */
-const COMPLETE = /^\/studio\/(runs|sales|sales\/\w+|refunds|reviews|discounts|payouts\/\w+)$/;
+const COMPLETE = /^\/studio\/(runs|sales|sales\/\w+|refunds|reviews|discounts|referrals|payouts\/\w+)$/;
 
 for (const look of looks) {
   test(`the studio, ${look.width} pixels, ${look.scheme}: each page is sound`, async () => {
@@ -219,6 +223,19 @@ everyRun("a refund with its facts is rejected, a review answered, a code made an
   await page.getByLabel("Percent, 100 is free").fill("20");
   await click(page, "Create code");
   await page.locator("dialog .ferr").first().waitFor();
+  const other = await market.createUser();
+  const order = await buyProduct(other, shop.productId);
+  // The first use of a product leaves the decision to the seller.
+  await other.get(`/v1/products/${shop.productId}`);
+  const asked = await post(other, `/purchases/${order}/refund`, { reason: "other", details: "Not for me." });
+  await page.goto(`${market.origin}/studio/refunds?product=${shop.productId}&status=pending`);
+  await sees(page, "1 refund");
+  await page.locator("tbody").getByRole("link").click();
+  await click(page, "Approve…");
+  await click(page, "Refund $40.00");
+  await sees(page, "$40.00 went back to the buyer.");
+  assert.equal((await other.get(`/v1/refunds/${asked.id}`)).body.data.status, "succeeded");
+
   await page.getByLabel("Code", { exact: true }).fill("AUTUMN");
   await click(page, "Create code");
   await sees(page, "AUTUMN takes 20% off.");

@@ -613,7 +613,12 @@ export type { ProductAnalytics, RevenueAnalytics, RevenueGroup } from "./commerc
 export type { CustomerAnalytics } from "./commerce/analytics-customers.ts";
 export type { AnalyticsEntry, LedgerFigure } from "./commerce/analytics-entries.ts";
 export type { AnalyticsFunnel } from "./commerce/analytics-funnel.ts";
-export type { CreateDiscountCode, DiscountCode, UpdateDiscountCode } from "./commerce/discounts.ts";
+export type {
+  CreateDiscountCode,
+  DiscountCode,
+  DiscountStatus,
+  UpdateDiscountCode,
+} from "./commerce/discounts.ts";
 export type { AdminDispute } from "./commerce/disputes.ts";
 export type { CardSetup, PaymentMethod } from "./commerce/payment-methods.ts";
 export type {

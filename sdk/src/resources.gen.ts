@@ -790,6 +790,7 @@ export interface RefundsListQuery {
   orderId?: undefined | string;
 }
 
+  productId?: undefined | string;
 export class RefundsResource extends Resource {
   /**
    * Request a refund of a purchase
@@ -865,6 +866,10 @@ export interface SalesListQuery {
   productId?: undefined | string;
 }
 
+  /** Only purchases with a referral code */
+  referred?: undefined | boolean;
+  /** Only purchases with this referral code */
+  referralCode?: undefined | string;
 export interface SalesQuoteQuery {
   /** In the unit of the currency */
   price: number;
@@ -1140,6 +1145,10 @@ export interface DiscountCodesListQuery {
   limit?: undefined | number;
 }
 
+  /** active: it works now; scheduled: from startsAt on; ended: endsAt is over; used_up: maxRedemptions purchases hold it */
+  status?: undefined | Open<"active" | "scheduled" | "ended" | "used_up" | "all">;
+  /** Only codes that apply to this product, also those for all */
+  productId?: undefined | string;
 export class DiscountCodesResource extends Resource {
   /**
    * List your discount codes, newest first

@@ -1423,6 +1423,7 @@ export interface Sale {
   tax: number;
   /** The seller's part, before refunds */
   earnings: number;
+  referralCode: string | null;
   product: {
     id: string;
     title: string;
@@ -1492,6 +1493,7 @@ export interface SaleDetail {
   tax: number;
   /** The seller's part, before refunds */
   earnings: number;
+  referralCode: string | null;
   product: {
     id: string;
     title: string;
@@ -1523,7 +1525,6 @@ export interface SaleDetail {
     country: string;
   } | null;
   discountCode: string | null;
-  referralCode: string | null;
   /** R-3F7K2-2026-00042: without gaps in a seller's year; null until completed */
   receiptNumber: string | null;
   refundDays: number;
@@ -4382,6 +4383,7 @@ export interface AdminOrder {
   /** ISO 8601, UTC, milliseconds */
   createdAt: string;
   completedAt: string | null;
+  referralCode: string | null;
   seller: {
     id: string;
     name: string;
@@ -4418,6 +4420,7 @@ export interface AdminOrderDetail {
   /** ISO 8601, UTC, milliseconds */
   createdAt: string;
   completedAt: string | null;
+  referralCode: string | null;
   seller: {
     id: string;
     name: string;
@@ -4440,7 +4443,6 @@ export interface AdminOrderDetail {
     country: string;
   } | null;
   discountCode: string | null;
-  referralCode: string | null;
   /** null: not paid, or free */
   paymentMethod: {
     brand: string;

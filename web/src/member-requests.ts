@@ -130,7 +130,8 @@ const REQUESTS: Record<string, RequestsOf> = {
     list("/products/runs", TASKS.runs),
   ],
   "/studio/products": (_, search) => unfiltered(search, [list("/products", OWN_PRODUCTS)]),
-  "/studio/runs": (_, search) => unfiltered(search, [list("/products/runs", STUDIO_LIST)]),
+  "/studio/runs": (_, search) =>
+    unfiltered(search, [list("/products/runs", STUDIO_LIST), list("/products", PRODUCT_NAMES)]),
   "/studio/sales": (_, search) =>
     unfiltered(search, [list("/sales", STUDIO_LIST), list("/products", PRODUCT_NAMES)]),
   "/studio/sales/:orderId": ({ orderId }) => [
@@ -139,12 +140,20 @@ const REQUESTS: Record<string, RequestsOf> = {
     list("/refunds", refundsOfSale(orderId)),
   ],
   "/studio/refunds": (_, search) =>
-    unfiltered(search, [list("/refunds", { role: "seller", ...STUDIO_LIST })]),
+    unfiltered(search, [
+      list("/refunds", { role: "seller", ...STUDIO_LIST }),
+      list("/products", PRODUCT_NAMES),
+    ]),
   "/studio/refunds/:refundId": ({ refundId }) => [`/refunds/${refundId}`],
   "/studio/reviews": (_, search) =>
     unfiltered(search, [list("/reviews", STUDIO_LIST), list("/products", PRODUCT_NAMES)]),
   "/studio/discounts": (_, search) =>
     unfiltered(search, [list("/discount-codes", STUDIO_LIST), list("/products", PRODUCT_NAMES)]),
+  "/studio/referrals": (_, search) =>
+    unfiltered(search, [
+      list("/sales", { referred: true, ...STUDIO_LIST }),
+      list("/products", PRODUCT_NAMES),
+    ]),
   "/studio/payouts": (_, search) =>
     unfiltered(search, [
       list("/balance", BALANCES),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
-import { Amount, Currency, paging, Timestamp } from "../core/envelope.ts";
+import { Amount, Currency, filter, paging, Timestamp } from "../core/envelope.ts";
 
 export const DiscountCode = z
   .object({
@@ -67,6 +67,9 @@ export type DiscountCode = z.input<typeof DiscountCode>;
 export type CreateDiscountCode = z.output<typeof CreateDiscountCode>;
 export type UpdateDiscountCode = z.output<typeof UpdateDiscountCode>;
 
+export const discountStatuses = ["active", "scheduled", "ended", "used_up"] as const;
+export type DiscountStatus = (typeof discountStatuses)[number];
+
 const tag = "discount-codes";
 const access = { who: "member", permission: "products:write", rolePermission: "manage:products" } as const;
 const params = z.object({ discountCodeId: z.string() });
@@ -78,7 +81,14 @@ export const list = endpoint({
   path: "/discount-codes",
   summary: "List your discount codes, newest first",
   access,
-  query: z.strictObject(paging),
+  query: z.strictObject({
+    ...paging,
+    status: filter(
+      z.enum(discountStatuses),
+      "active: it works now; scheduled: from startsAt on; ended: endsAt is over; used_up: maxRedemptions purchases hold it",
+    ),
+    productId: filter(z.string().max(100), "Only codes that apply to this product, also those for all"),
+  }),
   response: listOf(DiscountCode),
 });
 

@@ -231,6 +231,7 @@ export const list = endpoint({
     role: filter(z.enum(["buyer", "seller"]), "Only of your purchases, or of your sales"),
     status,
     orderId,
+    productId: filter(z.string().max(100)),
   }),
   response: listOf(Refund),
 });

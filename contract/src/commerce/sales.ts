@@ -1,7 +1,16 @@
 import { z } from "zod";
 import { isCountry } from "../accounts/countries.ts";
 import { endpoint, listOf, one } from "../core/endpoint.ts";
-import { Amount, Currency, filter, paging, QueryCurrency, queryNumber, Timestamp } from "../core/envelope.ts";
+import {
+  Amount,
+  Currency,
+  filter,
+  paging,
+  QueryCurrency,
+  queryFlag,
+  queryNumber,
+  Timestamp,
+} from "../core/envelope.ts";
 import { orderStatuses, PurchaseDetail, receiptNumber, taxRate } from "./purchases.ts";
 
 const person = z.object({ id: z.string(), name: z.string() });
@@ -18,6 +27,7 @@ export const Sale = z
     commission: Amount.describe("The referrer's part"),
     tax: Amount.describe("Tax that the marketplace must pay"),
     earnings: Amount.describe("The seller's part, before refunds"),
+    referralCode: PurchaseDetail.shape.referralCode,
     product: z.object({ id: z.string(), title: z.string(), type: z.string(), version: z.string() }),
     buyer: person,
     createdAt: Timestamp,
@@ -28,7 +38,7 @@ export const Sale = z
 const shares = z.object({ fee: Amount, commission: Amount, tax: Amount, earnings: Amount });
 
 export const SaleDetail = Sale.extend({
-  ...PurchaseDetail.pick({ lines: true, taxRate: true, discountCode: true, referralCode: true }).shape,
+  ...PurchaseDetail.pick({ lines: true, taxRate: true, discountCode: true }).shape,
   receiptNumber,
   refundDays: z.int(),
   maturesAt: Timestamp.nullable().describe("From when its earnings can be paid out"),
@@ -48,7 +58,7 @@ export const AdminOrder = Sale.extend({ seller: person }).meta({
 });
 
 export const AdminOrderDetail = AdminOrder.extend({
-  ...PurchaseDetail.pick({ lines: true, taxRate: true, discountCode: true, referralCode: true }).shape,
+  ...PurchaseDetail.pick({ lines: true, taxRate: true, discountCode: true }).shape,
   ...PurchaseDetail.pick({ paymentMethod: true, declineCode: true }).shape,
   referrer: person.nullable(),
   rates: z.object({ fee: rate, commission: rate }),
@@ -125,7 +135,13 @@ export const list = endpoint({
   description:
     "Paid purchases, also refunded and disputed ones, and free copies; others have no status here. Totals are exact up to 10,000, above that a lower bound.",
   access: { who: "member", permission: "purchases:read", rolePermission: "manage:products" },
-  query: z.strictObject({ ...paging, ...filters, productId: filter(z.string().max(100)) }),
+  query: z.strictObject({
+    ...paging,
+    ...filters,
+    productId: filter(z.string().max(100)),
+    referred: queryFlag.describe("Only purchases with a referral code"),
+    referralCode: filter(z.string().max(100), "Only purchases with this referral code"),
+  }),
   response: listOf(Sale),
 });
 

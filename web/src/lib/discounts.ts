@@ -5,12 +5,21 @@ import { formatMoney, formatPercent } from "./format.ts";
 export const discountAmount = ({ percentOff, amountOff, currency }: DiscountCode): string =>
   percentOff === null ? formatMoney(amountOff ?? 0, currency ?? "USD") : formatPercent(percentOff / 100);
 
+export const DISCOUNT_STATUS_LABELS = {
+  active: "Works",
+  scheduled: "Not yet",
+  ended: "Ended",
+  used_up: "Used up",
+} as const;
+
+/** As the service filters by it. */
 export function discountStatus(code: DiscountCode, now: number): [Tone, string] {
   const { startsAt, endsAt, maxRedemptions, redemptions } = code;
-  if (endsAt !== null && Date.parse(endsAt) <= now) return ["neutral", "Ended"];
-  if (maxRedemptions !== null && redemptions >= maxRedemptions) return ["neutral", "Used up"];
-  if (startsAt !== null && Date.parse(startsAt) > now) return ["warning", "Not yet"];
-  return ["good", "Works"];
+  if (endsAt !== null && Date.parse(endsAt) <= now) return ["neutral", DISCOUNT_STATUS_LABELS.ended];
+  if (maxRedemptions !== null && redemptions >= maxRedemptions)
+    return ["neutral", DISCOUNT_STATUS_LABELS.used_up];
+  if (startsAt !== null && Date.parse(startsAt) > now) return ["warning", DISCOUNT_STATUS_LABELS.scheduled];
+  return ["good", DISCOUNT_STATUS_LABELS.active];
 }
 
 /** The texts of the form. */

@@ -78,19 +78,28 @@ export const runCountsOfQuery = (productIds: string[]) =>
 
 export interface RunsSearch {
   sort?: "failures";
+  product?: string;
   page?: number;
 }
 
 export const parseRunsSearch = (given: Record<string, unknown>): RunsSearch =>
   ({
-    ...defined({ sort: oneOf(given["sort"], ["failures"] as const) }),
+    ...defined({
+      sort: oneOf(given["sort"], ["failures"] as const),
+      product: textOf(given["product"], 100),
+    }),
     ...pageNumber(given),
   }) as RunsSearch;
+
+/** What the list of the API is asked for. */
+export const runsRequest = ({ product, ...search }: RunsSearch) =>
+  defined({ ...search, productIds: product });
 
 export const runCountsQuery = (search: RunsSearch) =>
   queryOptions({
     queryKey: ["studio", "runs", search],
-    queryFn: ({ signal }) => stoa.products.runCounts({ ...search, ...STUDIO_LIST }, { signal }).page(),
+    queryFn: ({ signal }) =>
+      stoa.products.runCounts({ ...runsRequest(search), ...STUDIO_LIST }, { signal }).page(),
   });
 
 const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone;

@@ -1,20 +1,14 @@
 import { createRoute } from "@tanstack/react-router";
 import { lazyPage } from "../lib/lazy-page.ts";
-import {
-  parseRefundsSearch,
-  parseReviewsSearch,
-  parseSalesSearch,
-  payoutQuery,
-  refundQuery,
-  saleQuery,
-} from "../queries/selling.ts";
-import { flag, pageNumber, textOf } from "./search-params.ts";
+import { payoutQuery, refundQuery, saleQuery } from "../queries/selling.ts";
+import type { DiscountsSearch, RefundsSearch, ReviewsSearch, SalesSearch } from "../queries/selling-lists.ts";
+import { pageNumber, rawSearch } from "./search-params.ts";
 import { studioShellRoute } from "./studio-shell.ts";
 
 const salesRoute = createRoute({
   getParentRoute: () => studioShellRoute,
   path: "/studio/sales",
-  validateSearch: parseSalesSearch,
+  validateSearch: (given): SalesSearch => rawSearch(given),
   component: lazyPage(() => import("../pages/selling/sales.tsx")),
 });
 
@@ -28,7 +22,7 @@ const saleRoute = createRoute({
 const refundsRoute = createRoute({
   getParentRoute: () => studioShellRoute,
   path: "/studio/refunds",
-  validateSearch: parseRefundsSearch,
+  validateSearch: (given): RefundsSearch => rawSearch(given),
   component: lazyPage(() => import("../pages/selling/refunds.tsx")),
 });
 
@@ -45,18 +39,22 @@ const refundRoute = createRoute({
 const reviewsRoute = createRoute({
   getParentRoute: () => studioShellRoute,
   path: "/studio/reviews",
-  validateSearch: parseReviewsSearch,
+  validateSearch: (given): ReviewsSearch => rawSearch(given),
   component: lazyPage(() => import("../pages/selling/reviews.tsx")),
 });
 
 const discountsRoute = createRoute({
   getParentRoute: () => studioShellRoute,
   path: "/studio/discounts",
-  validateSearch: (given: Record<string, unknown>): { create?: true; edit?: string; page?: number } => {
-    const edit = textOf(given["edit"], 100);
-    return { ...flag(given, "create"), ...(edit !== undefined && { edit }), ...pageNumber(given) };
-  },
+  validateSearch: (given): DiscountsSearch => rawSearch(given),
   component: lazyPage(() => import("../pages/selling/discounts.tsx")),
+});
+
+const referralsRoute = createRoute({
+  getParentRoute: () => studioShellRoute,
+  path: "/studio/referrals",
+  validateSearch: (given): SalesSearch => rawSearch(given),
+  component: lazyPage(() => import("../pages/selling/referrals.tsx")),
 });
 
 const payoutsRoute = createRoute({
@@ -81,6 +79,7 @@ export const sellingRoutes = [
   refundRoute,
   reviewsRoute,
   discountsRoute,
+  referralsRoute,
   payoutsRoute,
   payoutRoute,
 ] as const;

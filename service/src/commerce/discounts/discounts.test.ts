@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { newUuid, toId } from "../../core/ids.ts";
+import { newUuid, toId, toUuid } from "../../core/ids.ts";
 
 let market: Market;
 let seller: Client;
@@ -177,6 +177,36 @@ test("GET /discount-codes: newest first, without deleted codes and those of othe
   const { data, meta } = (await owner.get("/v1/discount-codes?limit=1")).body;
   assert.deepEqual([data.map(({ id }: { id: string }) => id), meta.total], [[ids[2]], 2]);
   assert.equal((await owner.get("/v1/discount-codes?limit=1&page=2")).body.data[0].id, ids[0]);
+});
+
+test("GET /discount-codes by status and product: each code has one status, and those for all apply to each product", async () => {
+  const owner = await market.createUser({ role: "seller" });
+  const [productId, other] = [await createDraft(owner), await createDraft(owner)];
+  const [past, future] = [-1, 1].map((days) =>
+    new Date(market.clock.now.getTime() + days * 86_400_000).toISOString(),
+  );
+  const made = {
+    active: await createCode({ productId }, owner),
+    scheduled: await createCode({ startsAt: future }, owner),
+    ended: await createCode({ productId: other, endsAt: past, maxRedemptions: 1 }, owner),
+    used_up: await createCode({ productId, startsAt: future, maxRedemptions: 1 }, owner),
+  };
+  await market.query("update discount_codes set redemptions = 1 where id = any ($1)", [
+    [made.ended, made.used_up].map(({ id }) => toUuid("disc", id)),
+  ]);
+  const idsOf = async (query: string) =>
+    (await owner.get(`/v1/discount-codes?${query}`)).body.data.map(({ id }: { id: string }) => id);
+  for (const [status, { id }] of Object.entries(made))
+    assert.deepEqual(await idsOf(`status=${status}`), [id]);
+  assert.deepEqual(
+    await idsOf(`productId=${productId}`),
+    [made.used_up, made.scheduled, made.active].map(({ id }) => id),
+  );
+  assert.deepEqual(await idsOf(`productId=${other}&status=ended`), [made.ended.id]);
+  assert.deepEqual(await idsOf("productId=nonsense"), []);
+  assertError(await owner.get("/v1/discount-codes?status=lost"), 400, "INVALID_REQUEST", "status");
+  // The ledger check compares the counts with the orders.
+  await market.query("update discount_codes set redemptions = 0");
 });
 
 test("a deleted, foreign or unknown code: 404 on every path", async () => {

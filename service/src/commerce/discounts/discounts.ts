@@ -1,4 +1,4 @@
-import type { CreateDiscountCode, DiscountCode, UpdateDiscountCode } from "@stoa/contract";
+import type { CreateDiscountCode, DiscountCode, DiscountStatus, UpdateDiscountCode } from "@stoa/contract";
 import pg from "pg";
 import { findOwnProducts } from "../../catalog/products/ownership.ts";
 import type { Context, Member } from "../../core/context.ts";
@@ -9,7 +9,7 @@ import { findStepAmountProblem } from "../../core/money/chargeable.ts";
 import { toBasisPoints, toPercent } from "../../core/money/percent.ts";
 import { required } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
-import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import { EMPTY_PAGE, mapPage, type Paging } from "../../platform/db/paging.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
 import { etagOf } from "../../platform/http/envelope.ts";
 import { DataResponse } from "../../platform/http/route.ts";
@@ -59,8 +59,20 @@ function uuidOf(discountCodeId: string): string {
   return id;
 }
 
-export async function listDiscountCodes(ctx: Context, caller: Member, paging: Paging) {
-  return mapPage(await listCodes(ctx.db, caller.userId, paging), toDiscountCode);
+interface DiscountQuery extends Paging {
+  status?: DiscountStatus | undefined;
+  productId?: string | undefined;
+}
+
+export async function listDiscountCodes(
+  ctx: Context,
+  caller: Member,
+  { productId: product, ...query }: DiscountQuery,
+) {
+  const productId = product === undefined ? undefined : toUuid("prod", product);
+  if (productId === null) return EMPTY_PAGE;
+  const filter = { ...query, productId, now: ctx.now() };
+  return mapPage(await listCodes(ctx.db, caller.userId, filter), toDiscountCode);
 }
 
 export async function readDiscountCode(ctx: Context, caller: Member, discountCodeId: string) {

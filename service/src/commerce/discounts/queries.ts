@@ -1,3 +1,4 @@
+import type { DiscountStatus } from "@stoa/contract";
 import { sql } from "kysely";
 import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
@@ -62,12 +63,29 @@ export const findCodeByName = (db: Queries, sellerId: string, code: string) =>
 export const lockCode = (tx: Tx, sellerId: string, id: string) =>
   only(codes(tx).where("id", "=", id).where("sellerId", "=", sellerId).forUpdate());
 
+interface CodeFilter extends Paging {
+  status?: DiscountStatus | undefined;
+  /** Codes that apply to it. */
+  productId?: string | undefined;
+  now: Date;
+}
+
+/** Each code has one: what ended is not also used up, and what is used up is not also scheduled. */
+const statusOfCode = (now: Date) => sql<DiscountStatus>`
+  case when ends_at <= ${now} then 'ended'
+       when redemptions >= max_redemptions then 'used_up'
+       when starts_at > ${now} then 'scheduled'
+       else 'active' end`;
+
 export async function listCodes(
   db: Queries,
   sellerId: string,
-  paging: Paging,
+  { status, productId, now, ...paging }: CodeFilter,
 ): Promise<Page<DiscountCodeRow>> {
-  const found = codes(db).where("sellerId", "=", sellerId);
+  let found = codes(db).where("sellerId", "=", sellerId);
+  if (status) found = found.where(statusOfCode(now), "=", status);
+  if (productId)
+    found = found.where((row) => row.or([row("productId", "is", null), row("productId", "=", productId)]));
   const items = await found.orderBy("id", "desc").limit(paging.limit).offset(offsetOf(paging)).execute();
   const { total } = await found
     .clearSelect()

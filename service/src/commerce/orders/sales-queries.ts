@@ -15,6 +15,7 @@ export interface SaleRow {
   commissionMinor: bigint;
   taxMinor: bigint;
   sellerMinor: bigint;
+  referralCode: string | null;
   productId: string;
   productTitle: string;
   productType: string;
@@ -31,6 +32,9 @@ export interface SaleFilter extends Paging {
   buyerId?: string | undefined;
   sellerId?: string | undefined;
   productId?: string | undefined;
+  /** Only with a referral code. */
+  referred?: boolean | undefined;
+  referralCode?: string | undefined;
   status?: OrderStatus | undefined;
   from?: Date | undefined;
   to?: Date | undefined;
@@ -40,11 +44,13 @@ export interface SaleFilter extends Paging {
 
 /** Ids sort by time, so a range of time is a range of an index. */
 function matchingOrders(db: Queries, filter: SaleFilter) {
-  const { buyerId, sellerId, productId, status, from, to, paid } = filter;
+  const { buyerId, sellerId, productId, referred, referralCode, status, from, to, paid } = filter;
   let orders = db.selectFrom("orders").select("id");
   if (buyerId) orders = orders.where("buyerId", "=", buyerId);
   if (sellerId) orders = orders.where("sellerId", "=", sellerId);
   if (productId) orders = orders.where("productId", "=", productId);
+  if (referred) orders = orders.where("referralCode", "is not", null);
+  if (referralCode) orders = orders.where("referralCode", "=", referralCode);
   if (status) orders = orders.where("status", "=", status);
   if (from) orders = orders.where("id", ">=", minUuidAt(from));
   if (to) orders = orders.where("id", "<", minUuidAt(to));
@@ -68,6 +74,7 @@ const selectSales = (db: Queries) =>
       "o.commissionMinor",
       "o.taxMinor",
       "o.sellerMinor",
+      "o.referralCode",
       "o.productId",
       "o.productTitle",
       "o.productType",

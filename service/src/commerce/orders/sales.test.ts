@@ -40,7 +40,7 @@ async function createSharedSale() {
 
 suite("sales", () => {
   test("one sale: product, buyer and split", async () => {
-    const { buyer, productId, orderId } = await createSharedSale();
+    const { buyer, productId, orderId, code } = await createSharedSale();
     const [sale] = (await salesOf(seller)).data;
     const at = market.clock.now.toISOString();
     assert.deepEqual(sale, {
@@ -53,6 +53,7 @@ suite("sales", () => {
       commission: 1,
       tax: 1.9,
       earnings: 8,
+      referralCode: code,
       product: { id: productId, title: "Sold", type: "PROMPT", version: "1.0.0" },
       buyer: { id: toUserId(buyer.userId), name: "Buyer" },
       createdAt: at,
@@ -104,6 +105,30 @@ suite("sales", () => {
     ]);
     const [refunded] = (await salesOf(owner, "status=refunded")).data;
     assert.deepEqual([refunded.orderId, refunded.refundedAmount], [made[1], refunded.amount]);
+  });
+
+  test("list of referrals: only sales with a code, and those of one code", async () => {
+    const owner = await market.createUser();
+    const productId = await createProduct(owner);
+    const codes = [];
+    for (let at = 0; at < 2; at++) {
+      const referrer = await market.createUser();
+      codes.push((await referrer.get("/v1/account/referral")).body.data.code);
+    }
+    const made = [];
+    for (const referralCode of [codes[0], undefined, codes[1]]) {
+      const buyer = await market.createUser();
+      const reply = await buyer.post("/v1/purchases", { productId, ...(referralCode && { referralCode }) });
+      made.push(reply.body.data.orderId);
+    }
+    assert.deepEqual(
+      (await salesOf(owner)).data.map(({ referralCode }: { referralCode: string }) => referralCode),
+      [codes[1], null, codes[0]],
+    );
+    const referred = await salesOf(owner, "referred=true");
+    assert.deepEqual([idsOf(referred), referred.meta.total], [[made[2], made[0]], 2]);
+    assert.deepEqual(idsOf(await salesOf(owner, `referralCode=${codes[0]}`)), [made[0]]);
+    assert.deepEqual(idsOf(await salesOf(owner, "referralCode=NOBODY")), []);
   });
 
   test("list by time: `from` is inclusive, `to` exclusive", async () => {

@@ -26,6 +26,7 @@ function toSale(order: SaleRow): Sale {
     commission: amount(order.commissionMinor),
     tax: amount(order.taxMinor),
     earnings: amount(order.sellerMinor),
+    referralCode: order.referralCode,
     product: {
       id: toId("prod", order.productId),
       title: order.productTitle,
@@ -61,7 +62,11 @@ const parseIdFilter = (prefix: IdPrefix, id: string | undefined) =>
 export async function listSales(
   ctx: Context,
   caller: Member,
-  query: Filters & { productId?: string | undefined },
+  query: Filters & {
+    productId?: string | undefined;
+    referred: boolean;
+    referralCode?: string | undefined;
+  },
 ): Promise<Page<Sale>> {
   const productId = parseIdFilter("prod", query.productId);
   if (productId === null) return EMPTY_PAGE;
@@ -87,7 +92,6 @@ export async function readSale(ctx: Context, caller: Member, orderId: string): P
     lines: toOrderLines(order),
     taxRate: taxRateOf(order),
     discountCode: order.discountCode,
-    referralCode: order.referralCode,
     receiptNumber: receiptNumberOf(order),
     refundDays: order.refundDays,
     maturesAt: sale.maturesAt?.toISOString() ?? null,
@@ -134,7 +138,6 @@ export async function readAnyOrder(ctx: Context, orderId: string): Promise<Admin
     lines: toOrderLines(order),
     taxRate: taxRateOf(order),
     discountCode: order.discountCode,
-    referralCode: order.referralCode,
     paymentMethod: order.paymentMethod,
     paymentMethodId: order.paymentMethodId,
     declineCode: order.declineCode,

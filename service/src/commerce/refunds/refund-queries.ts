@@ -110,6 +110,7 @@ export interface RefundFilter extends Paging {
   status?: RefundStatus | undefined;
   /** null: the requested id is malformed and matches nothing. */
   orderId?: string | null | undefined;
+  productId?: string | null | undefined;
 }
 
 type RowBuilder = ExpressionBuilder<{ r: DB["refunds"]; o: DB["orders"] }, "r" | "o">;
@@ -123,11 +124,12 @@ const matchesFilter = (filter: RefundFilter) => (row: RowBuilder) => {
     ...(sides.length > 0 ? [row.or(sides)] : []),
     ...(filter.status ? [row("r.status", "=", filter.status)] : []),
     ...(filter.orderId ? [row("r.orderId", "=", filter.orderId)] : []),
+    ...(filter.productId ? [row("o.productId", "=", filter.productId)] : []),
   ]);
 };
 
 export async function listRefundRows(db: Queries, filter: RefundFilter): Promise<Page<RefundRow>> {
-  if (filter.orderId === null) return EMPTY_PAGE;
+  if (filter.orderId === null || filter.productId === null) return EMPTY_PAGE;
   const items = await refunds(db)
     .where(matchesFilter(filter))
     .orderBy("r.id", "desc")

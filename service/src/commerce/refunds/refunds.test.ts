@@ -591,6 +591,8 @@ suite("lists of refunds", () => {
     assert.deepEqual(await idsOf("status=succeeded&limit=1&page=2"), [one]);
     assert.deepEqual(await idsOf("status=failed"), []);
     assert.deepEqual(await idsOf("orderId=nonsense"), []);
+    assert.deepEqual(await idsOf(`productId=${theirs}`), [one]);
+    assert.deepEqual(await idsOf("productId=nonsense"), []);
     assertError(await both.get("/v1/refunds?role=admin"), 400, "INVALID_REQUEST", "role");
     assertError(await both.get("/v1/refunds?status=lost"), 400, "INVALID_REQUEST", "status");
     assertError(await both.get("/v1/refunds?buyer=x"), 400, "INVALID_REQUEST", "buyer");

@@ -237,11 +237,13 @@ export interface RefundQuery extends Paging {
   role?: "buyer" | "seller" | undefined;
   status?: RefundStatus | undefined;
   orderId?: string | undefined;
+  productId?: string | undefined;
 }
 
-const toFilter = ({ orderId, ...query }: Omit<RefundQuery, "role">) => ({
+const toFilter = ({ orderId, productId, ...query }: Omit<RefundQuery, "role">) => ({
   ...query,
   orderId: orderId === undefined ? undefined : toUuid("ord", orderId),
+  productId: productId === undefined ? undefined : toUuid("prod", productId),
 });
 
 export async function listRefunds(ctx: Context, caller: Member, { role, ...query }: RefundQuery) {

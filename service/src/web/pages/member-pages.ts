@@ -22,6 +22,7 @@ export const MEMBER_PAGES: Record<string, string> = {
   "/studio/refunds/:refundId": "src/pages/selling/refund.tsx",
   "/studio/reviews": "src/pages/selling/reviews.tsx",
   "/studio/discounts": "src/pages/selling/discounts.tsx",
+  "/studio/referrals": "src/pages/selling/referrals.tsx",
   "/studio/payouts": "src/pages/selling/payouts.tsx",
   "/studio/payouts/:payoutId": "src/pages/selling/payout.tsx",
   "/studio/workflows/:productId": "src/pages/workflow-editor/workflow-editor.tsx",

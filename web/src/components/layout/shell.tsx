@@ -107,6 +107,7 @@ const STUDIO: ShellSection[] = [
       { to: "/studio/refunds", label: "Refunds", icon: <UndoIcon /> },
       { to: "/studio/reviews", label: "Reviews", icon: <ReviewIcon /> },
       { to: "/studio/discounts", label: "Discount codes", icon: <DiscountIcon /> },
+      { to: "/studio/referrals", label: "Referrals", icon: <ShareIcon /> },
       { to: "/studio/payouts", label: "Payouts", icon: <WalletIcon /> },
     ],
   },

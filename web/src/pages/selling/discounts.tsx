@@ -10,16 +10,19 @@ import { FormError } from "../../components/form-error.tsx";
 import { PlusIcon } from "../../components/icons.tsx";
 import { RowMenu } from "../../components/row-menu.tsx";
 import { StatusTag } from "../../components/status-tag.tsx";
+import { Chips } from "../../components/studio/chips.tsx";
+import { ProductSelect } from "../../components/studio/product-select.tsx";
 import { SellerPage } from "../../components/studio/seller-page.tsx";
 import { StudioList } from "../../components/studio/studio-list.tsx";
 import { Time } from "../../components/time.tsx";
 import { curlOf } from "../../lib/curl.ts";
-import { discountAmount, discountStatus } from "../../lib/discounts.ts";
+import { DISCOUNT_STATUS_LABELS, discountAmount, discountStatus } from "../../lib/discounts.ts";
 import { formatCount } from "../../lib/format.ts";
 import { showToast } from "../../lib/toasts.ts";
 import { useAction } from "../../lib/use-action.ts";
 import { useNow } from "../../lib/use-now.ts";
-import { discountCodesQuery } from "../../queries/selling.ts";
+import { useSearchChange } from "../../lib/use-search-change.ts";
+import { DISCOUNT_STATUSES, discountCodesQuery, parseDiscountsSearch } from "../../queries/selling-lists.ts";
 import { productNamesQuery } from "../../queries/studio.ts";
 import { CreateDiscount, EditDiscount } from "./discount-dialog.tsx";
 
@@ -45,14 +48,29 @@ export default function Discounts() {
 }
 
 function DiscountList() {
-  const { page, create, edit } = route.useSearch();
+  const search = parseDiscountsSearch({ ...route.useSearch() });
+  const { page, create, edit, status, product } = search;
   const navigate = route.useNavigate();
+  const change = useSearchChange();
   const [deleted, setDeleted] = useState<DiscountCode | null>(null);
-  const result = useQuery({ ...discountCodesQuery(page), placeholderData: keepPreviousData });
+  const result = useQuery({ ...discountCodesQuery(search), placeholderData: keepPreviousData });
   const close = () =>
     void navigate({ search: (old) => ({ ...old, create: undefined, edit: undefined }), replace: true });
+  const isFiltered = (status ?? product) !== undefined;
   return (
     <>
+      <search className="row wrap studio-filters">
+        <Chips
+          label="Status"
+          name="status"
+          value={status}
+          options={[
+            [undefined, "All"],
+            ...DISCOUNT_STATUSES.map((each) => [each, DISCOUNT_STATUS_LABELS[each]] as const),
+          ]}
+        />
+        <ProductSelect value={product} onChange={(value) => change({ product: value })} />
+      </search>
       <StudioList
         result={result}
         page={page}
@@ -62,10 +80,14 @@ function DiscountList() {
           sdk: `await stoa.discountCodes.create(${JSON.stringify(EXAMPLE)});`,
         }}
         empty={
-          <EmptyState title="No discount codes yet" curl={curlOf("POST", "/discount-codes", EXAMPLE)}>
-            A code takes a part off the price of one or all of your products, also all of it. You can limit
-            how often and how long it works.
-          </EmptyState>
+          isFiltered ? (
+            <EmptyState title="No such codes">None of your codes matches these filters.</EmptyState>
+          ) : (
+            <EmptyState title="No discount codes yet" curl={curlOf("POST", "/discount-codes", EXAMPLE)}>
+              A code takes a part off the price of one or all of your products, also all of it. You can limit
+              how often and how long it works.
+            </EmptyState>
+          )
         }
       >
         {(codes) => <DiscountTable codes={codes} onDelete={setDeleted} />}

@@ -4,6 +4,7 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { StatusTag } from "../../components/status-tag.tsx";
 import { Chips } from "../../components/studio/chips.tsx";
+import { ProductSelect } from "../../components/studio/product-select.tsx";
 import { SellerPage } from "../../components/studio/seller-page.tsx";
 import { StudioList } from "../../components/studio/studio-list.tsx";
 import { Time } from "../../components/time.tsx";
@@ -13,7 +14,8 @@ import { timeLeft } from "../../lib/orders.ts";
 import { refundReason, sellerRefundStatus } from "../../lib/refund-reasons.ts";
 import { useListKeys } from "../../lib/use-keys.ts";
 import { useNow } from "../../lib/use-now.ts";
-import { REFUND_STATUSES, refundsQuery } from "../../queries/selling.ts";
+import { useSearchChange } from "../../lib/use-search-change.ts";
+import { ofProduct, parseRefundsSearch, REFUND_STATUSES, refundsQuery } from "../../queries/selling-lists.ts";
 import { RefundRules } from "./refund-rules.tsx";
 
 const route = getRouteApi("/studio-shell/studio/refunds");
@@ -32,12 +34,15 @@ export default function Refunds() {
 
 function RefundList() {
   useListKeys();
-  const search = route.useSearch();
+  const search = parseRefundsSearch({ ...route.useSearch() });
   const result = useQuery({ ...refundsQuery(search), placeholderData: keepPreviousData });
-  const request: Record<string, string> = { role: "seller", ...(search.status && { status: search.status }) };
+  const change = useSearchChange();
+  const { page: _, ...filters } = search;
+  const request = { role: "seller", ...ofProduct(filters) };
+  const isFiltered = Object.keys(filters).length > 0;
   return (
     <>
-      <div className="row wrap studio-filters">
+      <search className="row wrap studio-filters">
         <Chips
           label="Status"
           name="status"
@@ -47,7 +52,8 @@ function RefundList() {
             ...REFUND_STATUSES.map((status) => [status, sellerRefundStatus({ status })[1]] as const),
           ]}
         />
-      </div>
+        <ProductSelect value={search.product} onChange={(product) => change({ product })} />
+      </search>
       <StudioList
         result={result}
         page={search.page}
@@ -57,9 +63,9 @@ function RefundList() {
           sdk: `for await (const refund of stoa.refunds.list(${JSON.stringify(request)})) console.log(refund.id, refund.decideBy);`,
         }}
         empty={
-          <EmptyState title={search.status ? "No such refunds" : "No refunds yet"}>
-            {search.status
-              ? "None of the refunds of your sales has this status."
+          <EmptyState title={isFiltered ? "No such refunds" : "No refunds yet"}>
+            {isFiltered
+              ? "None of the refunds of your sales matches these filters."
               : "A request of a buyer shows here with all that speaks for and against it."}
           </EmptyState>
         }

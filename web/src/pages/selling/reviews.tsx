@@ -9,7 +9,7 @@ import { SellerPage } from "../../components/studio/seller-page.tsx";
 import { StudioList } from "../../components/studio/studio-list.tsx";
 import { curlOf } from "../../lib/curl.ts";
 import { useSearchChange } from "../../lib/use-search-change.ts";
-import { receivedReviewsQuery } from "../../queries/selling.ts";
+import { parseReviewsSearch, receivedReviewsQuery } from "../../queries/selling-lists.ts";
 import { ReviewItem } from "./review-item.tsx";
 
 const route = getRouteApi("/studio-shell/studio/reviews");
@@ -29,7 +29,7 @@ export default function Reviews() {
 }
 
 function ReviewList() {
-  const search = route.useSearch();
+  const search = parseReviewsSearch({ ...route.useSearch() });
   const change = useSearchChange();
   const result = useQuery({ ...receivedReviewsQuery(search), placeholderData: keepPreviousData });
   const isFiltered = Object.keys(search).length > 0;

@@ -6,6 +6,7 @@ import { EmptyState } from "../../components/empty-state.tsx";
 import { FilterSelect } from "../../components/filters.tsx";
 import { DownloadIcon } from "../../components/icons.tsx";
 import { StatusTag } from "../../components/status-tag.tsx";
+import { DayFilter } from "../../components/studio/day-filter.tsx";
 import { ProductSelect } from "../../components/studio/product-select.tsx";
 import { SellerPage } from "../../components/studio/seller-page.tsx";
 import { StudioList } from "../../components/studio/studio-list.tsx";
@@ -19,7 +20,13 @@ import { showError } from "../../lib/toasts.ts";
 import { useAction } from "../../lib/use-action.ts";
 import { useListKeys } from "../../lib/use-keys.ts";
 import { useSearchChange } from "../../lib/use-search-change.ts";
-import { SALE_STATUSES, type SalesSearch, salesQuery, salesRequest } from "../../queries/selling.ts";
+import {
+  parseSalesSearch,
+  SALE_STATUSES,
+  type SalesSearch,
+  salesQuery,
+  salesRequest,
+} from "../../queries/selling-lists.ts";
 
 const route = getRouteApi("/studio-shell/studio/sales");
 
@@ -33,7 +40,7 @@ export default function Sales() {
 
 function SaleList() {
   useListKeys();
-  const search = route.useSearch();
+  const search = parseSalesSearch({ ...route.useSearch() });
   const result = useQuery({ ...salesQuery(search), placeholderData: keepPreviousData });
   const request = salesRequest({ ...search, page: undefined } as SalesSearch);
   const parameters = new URLSearchParams(
@@ -70,26 +77,7 @@ function Filters({ search: { status, product, from, to } }: { search: SalesSearc
         onChange={(value) => change({ status: value })}
       />
       <ProductSelect value={product} onChange={(value) => change({ product: value })} />
-      <label className="row sm soft">
-        from
-        <input
-          type="date"
-          className="input"
-          value={from ?? ""}
-          max={to}
-          onChange={({ target }) => change({ from: target.value || undefined })}
-        />
-      </label>
-      <label className="row sm soft">
-        to
-        <input
-          type="date"
-          className="input"
-          value={to ?? ""}
-          min={from}
-          onChange={({ target }) => change({ to: target.value || undefined })}
-        />
-      </label>
+      <DayFilter from={from} to={to} onChange={change} />
     </search>
   );
 }
@@ -188,7 +176,7 @@ const COLUMNS = [
 
 /** All sales within the filters, for bookkeeping. */
 function ExportButton() {
-  const search = route.useSearch();
+  const search = parseSalesSearch({ ...route.useSearch() });
   const save = useAction({
     run: async () => {
       const request = salesRequest({ ...search, page: undefined } as SalesSearch);

@@ -3,13 +3,15 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Chips } from "../../components/studio/chips.tsx";
+import { ProductSelect } from "../../components/studio/product-select.tsx";
 import { SellerPage } from "../../components/studio/seller-page.tsx";
 import { StudioList } from "../../components/studio/studio-list.tsx";
 import { curlOf } from "../../lib/curl.ts";
 import { formatCount, formatPercent } from "../../lib/format.ts";
 import { editorPath } from "../../lib/studio-links.ts";
 import { useListKeys } from "../../lib/use-keys.ts";
-import { runCountsQuery } from "../../queries/studio.ts";
+import { useSearchChange } from "../../lib/use-search-change.ts";
+import { runCountsQuery, runsRequest } from "../../queries/studio.ts";
 
 const route = getRouteApi("/studio-shell/studio/runs");
 
@@ -28,10 +30,15 @@ function RunList() {
   useListKeys();
   const search = route.useSearch();
   const result = useQuery({ ...runCountsQuery(search), placeholderData: keepPreviousData });
-  const parameters: Record<string, string> = search.sort ? { sort: search.sort } : {};
+  const change = useSearchChange();
+  const { page: _, ...filters } = search;
+  const request = runsRequest(filters);
+  const parameters = new URLSearchParams(
+    Object.entries(request).map(([name, value]) => [name, String(value)]),
+  );
   return (
     <>
-      <div className="row wrap studio-filters">
+      <search className="row wrap studio-filters">
         <Chips
           label="Order"
           name="sort"
@@ -41,17 +48,18 @@ function RunList() {
             ["failures", "Most failures"],
           ]}
         />
-      </div>
+        <ProductSelect value={search.product} onChange={(product) => change({ product })} />
+      </search>
       <StudioList
         result={result}
         page={search.page}
         noun={["product with runs", "products with runs"]}
         code={{
-          curl: curlOf("GET", `/products/runs?${new URLSearchParams(parameters)}`),
-          sdk: `for await (const { product, failed30Days } of stoa.products.runCounts(${JSON.stringify(parameters)})) console.log(product.title, failed30Days);`,
+          curl: curlOf("GET", `/products/runs?${parameters}`),
+          sdk: `for await (const { product, failed30Days } of stoa.products.runCounts(${JSON.stringify(request)})) console.log(product.title, failed30Days);`,
         }}
         empty={
-          <EmptyState title="No runs yet">
+          <EmptyState title={search.product === undefined ? "No runs yet" : "No runs of this product yet"}>
             Each run of a buyer counts here, with its reason if it fails. Your own runs do not.
           </EmptyState>
         }
