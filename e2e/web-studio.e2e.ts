@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, before } from "node:test";
 import { buyProduct, createDraft, createProduct, haiku } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
@@ -177,9 +178,24 @@ test("products: a file with three faults is refused by line, then imported; bulk
   assert.deepEqual(await prices(), [4.99, 4.99, 4.99, 4.99]);
   await page.getByRole("link", { name: "Draft" }).click();
   await page.waitForURL("**/studio/products?status=draft");
+  const chosen = page.getByRole("region", { name: "Chosen products" });
+  await page.getByLabel("Choose Empty").uncheck();
+  const download = page.waitForEvent("download");
+  await chosen.getByRole("button", { name: "Export" }).click();
+  const exported = await readFile(await (await download).path(), "utf8");
+  const titles = exported
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line).title);
+  assert.deepEqual(titles, ["Haiku", "Poet", "Bard"], "only the chosen ones");
+  await click(page, "Take 3 off sale");
+  await sees(page, "3 products taken off sale.");
+  assert.equal((await seller.get("/v1/products?author=me&status=unpublished")).body.meta.total, 3);
+  await page.locator(".toast", { hasText: "off sale" }).getByRole("button", { name: "Undo" }).click();
+  await sees(page, "3 products changed back.");
   await page.locator("tbody tr").nth(1).waitFor({ state: "detached" });
   await page.getByLabel("Choose Empty").check();
-  await page.getByRole("region", { name: "Chosen products" }).getByRole("button", { name: "Delete" }).click();
+  await chosen.getByRole("button", { name: "Delete" }).click();
   await click(page, "Delete “Empty”");
   await sees(page, "1 product deleted.");
   await page.goBack();

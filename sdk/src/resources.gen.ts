@@ -210,6 +210,8 @@ export interface ProductsSimilarQuery {
 
 export interface ProductsExportQuery {
   format?: undefined | Open<"jsonl" | "markdown">;
+  /** Only these ids, separated by commas */
+  productIds?: undefined | string;
 }
 
 export interface ProductsImportQuery {
@@ -390,7 +392,7 @@ export class ProductsResource extends Resource {
   /**
    * Export all your products as a file
    *
-   * All your products except deleted ones, oldest first, with the content of their newest version. The format is JSON Lines, or a zip of Markdown files with front matter. Each product is consistent: a product that changes during the export is exported as before or after the change.
+   * All your products except deleted ones, or those of `productIds`, oldest first, with the content of their newest version. The format is JSON Lines, or a zip of Markdown files with front matter. Each product is consistent: a product that changes during the export is exported as before or after the change.
    *
    * Needs the permission `products:read`.
    */

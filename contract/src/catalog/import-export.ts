@@ -62,11 +62,14 @@ export const exportProducts = endpoint({
   name: "products.export",
   method: "GET",
   path: "/products/export",
-  summary: "Export all your products as a file",
+  summary: "Export your products as a file",
   description:
-    "All your products except deleted ones, oldest first, with the content of their newest version. The format is JSON Lines, or a zip of Markdown files with front matter. Each product is consistent: a product that changes during the export is exported as before or after the change.",
+    "All your products except deleted ones, or those of `productIds`, oldest first, with the content of their newest version. The format is JSON Lines, or a zip of Markdown files with front matter. Each product is consistent: a product that changes during the export is exported as before or after the change.",
   access: { who: "member", permission: "products:read" },
-  query: z.strictObject({ format: z.enum(["jsonl", "markdown"]).default("jsonl") }),
+  query: z.strictObject({
+    format: z.enum(["jsonl", "markdown"]).default("jsonl"),
+    productIds: z.string().max(5_000).optional().describe("Only these ids, separated by commas"),
+  }),
   response: { kind: "file", types: ["application/jsonl", "application/zip"] },
 });
 

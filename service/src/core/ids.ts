@@ -65,3 +65,10 @@ export function requireUuid(prefix: IdPrefix, id: string): string {
   if (uuid === null) throw new Error(`Not an id of the kind ${prefix}`);
   return uuid;
 }
+
+/** Of ids separated by commas. Malformed ones are left out: no row has them. */
+export const toUuids = (prefix: IdPrefix, ids: string): string[] =>
+  ids
+    .split(",")
+    .map((id) => toUuid(prefix, id))
+    .filter((id) => id !== null);

@@ -35,7 +35,7 @@ export async function exportProducts(
   // A temporary name until the export is complete.
   const part = `${output}.part`;
   try {
-    await pipeline(exportJsonLines(ctx, id), createWriteStream(part));
+    await pipeline(exportJsonLines(ctx, { authorId: id }), createWriteStream(part));
     await rename(part, output);
   } finally {
     await rm(part, { force: true });
@@ -45,7 +45,7 @@ export async function exportProducts(
 
 async function exportToStdout(ctx: Context, sellerId: string): Promise<null> {
   try {
-    await pipeline(exportJsonLines(ctx, sellerId), process.stdout, { end: false });
+    await pipeline(exportJsonLines(ctx, { authorId: sellerId }), process.stdout, { end: false });
   } catch (error) {
     // EPIPE: the reader, such as `head`, has read enough.
     if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
@@ -59,7 +59,7 @@ async function exportToFolder(ctx: Context, sellerId: string, folder: string | u
   await mkdir(folder, { recursive: true });
   if ((await readdir(folder)).length > 0) throw new Error(`${folder} is not empty: name a new folder.`);
   let products = 0;
-  for await (const { name, text } of iterateMarkdownFiles(ctx, sellerId)) {
+  for await (const { name, text } of iterateMarkdownFiles(ctx, { authorId: sellerId })) {
     await writeFile(join(folder, name), text);
     products++;
   }

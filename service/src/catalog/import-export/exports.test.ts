@@ -38,6 +38,25 @@ suite("GET /v1/products/export", () => {
     );
   });
 
+  test("productIds: only those of the caller, in both formats", async () => {
+    const [seller, other] = [await market.createUser(), await market.createUser()];
+    const foreign = await createProduct(other);
+    const [first, , third] = [
+      await createDraft(seller),
+      await createDraft(seller),
+      await createDraft(seller),
+    ];
+    const query = `productIds=${[third, foreign, first, "prod_nothing"].join(",")}`;
+    const reply = await seller.get(`/v1/products/export?${query}`);
+    const lines = reply.text.trimEnd().split("\n");
+    assert.deepEqual(
+      lines.map((line) => JSON.parse(line).id),
+      [first, third],
+    );
+    assert.equal((await seller.get("/v1/products/export?productIds=prod_nothing")).text, "");
+    assert.equal((await seller.get(`/v1/products/export?format=markdown&${query}`)).status, 200);
+  });
+
   test("has the fields of POST /products, with the newest version's content", async () => {
     const seller = await market.createUser();
     const id = await createProduct(seller);

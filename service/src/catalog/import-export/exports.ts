@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import type { Context } from "../../core/context.ts";
-import { toId } from "../../core/ids.ts";
+import { toId, toUuids } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { lastOf } from "../../core/required.ts";
 import { slugOf } from "../../core/slug.ts";
@@ -54,14 +54,20 @@ function toExportedSample(stored: StoredSample) {
 
 type ExportRecord = Awaited<ReturnType<typeof toExportRecord>>;
 
+/** Whose products, and which; without ids all. */
+interface Exported {
+  authorId: string;
+  ids?: string[];
+}
+
 /**
- * Reads all of an author's products in batches, so that a slow reader holds no connection and little memory. Each
+ * Reads an author's products in batches, so that a slow reader holds no connection and little memory. Each
  * product is consistent; the file is not a snapshot.
  */
-export async function* iterateExportRecords(ctx: Context, authorId: string): AsyncGenerator<ExportRecord> {
+export async function* iterateExportRecords(ctx: Context, from: Exported): AsyncGenerator<ExportRecord> {
   let after: string | null = null;
   for (;;) {
-    const rows: ExportRow[] = await listExportRows(ctx.db, authorId, { after, limit: BATCH_SIZE });
+    const rows: ExportRow[] = await listExportRows(ctx.db, { ...from, after, limit: BATCH_SIZE });
     for (const row of rows) yield await toExportRecord(row);
     if (rows.length < BATCH_SIZE) return;
     after = lastOf(rows).id;
@@ -71,30 +77,41 @@ export async function* iterateExportRecords(ctx: Context, authorId: string): Asy
 const ID_END = -8;
 
 /** The file name ends with the end of the id, which distinguishes two products with one title. */
-export async function* iterateMarkdownFiles(ctx: Context, authorId: string) {
-  for await (const product of iterateExportRecords(ctx, authorId)) {
+export async function* iterateMarkdownFiles(ctx: Context, from: Exported) {
+  for await (const product of iterateExportRecords(ctx, from)) {
     const name = `${slugOf(product.title)}-${product.id.slice(ID_END)}.md`;
     yield { name, text: await toMarkdown(product) };
   }
 }
 
-async function* iterateJsonLines(ctx: Context, authorId: string) {
-  for await (const product of iterateExportRecords(ctx, authorId)) yield toJsonLine(product);
+async function* iterateJsonLines(ctx: Context, from: Exported) {
+  for await (const product of iterateExportRecords(ctx, from)) yield toJsonLine(product);
 }
 
-export const exportJsonLines = (ctx: Context, authorId: string): Readable =>
-  Readable.from(iterateJsonLines(ctx, authorId), { objectMode: false });
+export const exportJsonLines = (ctx: Context, from: Exported): Readable =>
+  Readable.from(iterateJsonLines(ctx, from), { objectMode: false });
 
-export function exportProducts(ctx: Context, authorId: string, format: "jsonl" | "markdown"): FileResponse {
+interface ExportQuery {
+  format: "jsonl" | "markdown";
+  /** Separated by commas. */
+  productIds?: string | undefined;
+}
+
+export function exportProducts(
+  ctx: Context,
+  authorId: string,
+  { format, productIds }: ExportQuery,
+): FileResponse {
+  const from = { authorId, ...(productIds !== undefined && { ids: toUuids("prod", productIds) }) };
   return format === "jsonl"
     ? new FileResponse({
         name: "products.jsonl",
         type: "application/jsonl; charset=utf-8",
-        bytes: exportJsonLines(ctx, authorId),
+        bytes: exportJsonLines(ctx, from),
       })
     : new FileResponse({
         name: "products.zip",
         type: "application/zip",
-        bytes: toZip(iterateMarkdownFiles(ctx, authorId), ctx.now()),
+        bytes: toZip(iterateMarkdownFiles(ctx, from), ctx.now()),
       });
 }

@@ -29,11 +29,10 @@ export interface ExportRow {
   changelog: string;
 }
 
-/** The author's products after the given id, in order of id, with their newest content. */
+/** The author's products, or those of the ids, after the given id, in order of id, with their newest content. */
 export async function listExportRows(
   db: Queries,
-  authorId: string,
-  { after, limit }: { after: string | null; limit: number },
+  { authorId, ids, after, limit }: { authorId: string; ids?: string[]; after: string | null; limit: number },
 ): Promise<ExportRow[]> {
   const { rows } = await sql<ExportRow>`
     select p.id, p.status, p.title, p.description, p.lang, p.type, p.category, p.price_minor,
@@ -41,7 +40,8 @@ export async function listExportRows(
            p.commission_basis_points, p.compatibility, p.models, v.variables, v.version, v.changelog
       from products p
       join product_versions v on v.product_id = p.id and v.version = p.version
-     where p.author_id = ${authorId} and p.status <> 'deleted' and (${after}::uuid is null or p.id > ${after})
+     where p.author_id = ${authorId} and p.status <> 'deleted' ${ids ? sql`and p.id = any (${ids}::uuid[])` : sql``}
+       and (${after}::uuid is null or p.id > ${after})
      order by p.id limit ${limit}`.execute(db);
   return rows;
 }

@@ -5,9 +5,7 @@ import { readImportFile } from "./import-file.ts";
 import { importProducts, resumeImport } from "./imports.ts";
 
 export const importExportRoutes = [
-  route(api.products.export, async (ctx, caller, { query }) =>
-    exportProducts(ctx, caller.userId, query.format),
-  ),
+  route(api.products.export, async (ctx, caller, { query }) => exportProducts(ctx, caller.userId, query)),
   resumableRoute(
     api.products.import,
     (ctx, caller, { query }, { rawBody, source }) =>

@@ -3,7 +3,7 @@ import { authorizeChange } from "../../catalog/products/ownership.ts";
 import { findOwnSale } from "../../commerce/orders/sales.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
-import { toId, toUuid } from "../../core/ids.ts";
+import { toId, toUuids } from "../../core/ids.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import {
   countProductRuns,
@@ -31,10 +31,7 @@ export async function listProductRunCounts(
   caller: Member,
   { productIds, ...query }: CountsQuery,
 ): Promise<Page<ProductRunCounts>> {
-  const ids = productIds
-    ?.split(",")
-    .map((id) => toUuid("prod", id))
-    .filter((id) => id !== null);
+  const ids = productIds === undefined ? undefined : toUuids("prod", productIds);
   const since = daysAfter(ctx.now(), -RECENT_DAYS);
   const page = await listRunCounts(ctx.db, caller.userId, { ...query, productIds: ids, since });
   return mapPage(page, ({ productId, title, type, ...counts }) => ({

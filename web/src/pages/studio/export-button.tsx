@@ -3,7 +3,7 @@ import { useState } from "react";
 import { stoa } from "../../api.ts";
 import { Dialog, DialogButtons } from "../../components/dialog.tsx";
 import { DownloadIcon } from "../../components/icons.tsx";
-import { saveFile, saveResponse } from "../../lib/save-file.ts";
+import { saveResponse } from "../../lib/save-file.ts";
 import { showError } from "../../lib/toasts.ts";
 import { useAction } from "../../lib/use-action.ts";
 
@@ -55,13 +55,9 @@ export function ExportButton() {
 
 /** Only these, as JSON Lines. */
 export async function exportProducts(products: ProductCard[]): Promise<void> {
-  const ids = new Set(products.map(({ id }) => id));
+  const productIds = products.map(({ id }) => id).join(",");
   try {
-    const text = await (await stoa.products.export({ format: "jsonl" })).text();
-    const lines = text
-      .split("\n")
-      .filter((line) => line !== "" && ids.has((JSON.parse(line) as { id: string }).id));
-    saveFile("products.jsonl", "application/jsonl", `${lines.join("\n")}\n`);
+    await saveResponse(await stoa.products.export({ format: "jsonl", productIds }));
   } catch (error) {
     showError("The products were not exported", error);
   }
