@@ -46,8 +46,19 @@ async function findAccount(call: Call): Promise<Reply> {
   return account ? accountReply(call, id, account.state === "enabled") : refusal(404, "unknown_account");
 }
 
+/** What a real provider asks for on its page, by Stripe's names. */
+const REQUIREMENTS = ["individual.verification.document", "external_account"];
+
 const accountReply = ({ provider }: Call, id: string, payoutsEnabled: boolean): Reply =>
-  jsonReply(200, { id, payoutsEnabled, onboardingUrl: provider.pageUrl(`/onboarding/${id}`).href });
+  jsonReply(200, {
+    id,
+    payoutsEnabled,
+    disabledReason: payoutsEnabled ? null : "requirements.past_due",
+    requirements: payoutsEnabled
+      ? []
+      : REQUIREMENTS.map((name) => ({ name, status: "past_due", problem: null })),
+    onboardingUrl: provider.pageUrl(`/onboarding/${id}`).href,
+  });
 
 async function showOnboardingPage({ provider, id }: Call): Promise<Reply> {
   const account = await provider.store.findAccount(id);

@@ -390,7 +390,7 @@ export class ProductsResource extends Resource {
   }
 
   /**
-   * Export all your products as a file
+   * Export your products as a file
    *
    * All your products except deleted ones, or those of `productIds`, oldest first, with the content of their newest version. The format is JSON Lines, or a zip of Markdown files with front matter. Each product is consistent: a product that changes during the export is exported as before or after the change.
    *
@@ -790,9 +790,9 @@ export interface RefundsListQuery {
   role?: undefined | Open<"buyer" | "seller" | "all">;
   status?: undefined | Open<"pending" | "approved" | "processing" | "succeeded" | "failed" | "rejected" | "canceled" | "all">;
   orderId?: undefined | string;
+  productId?: undefined | string;
 }
 
-  productId?: undefined | string;
 export class RefundsResource extends Resource {
   /**
    * Request a refund of a purchase
@@ -866,12 +866,12 @@ export interface SalesListQuery {
   /** Created until this time, exclusive */
   to?: undefined | string;
   productId?: undefined | string;
-}
-
   /** Only purchases with a referral code */
   referred?: undefined | boolean;
   /** Only purchases with this referral code */
   referralCode?: undefined | string;
+}
+
 export interface SalesQuoteQuery {
   /** In the unit of the currency */
   price: number;
@@ -1145,12 +1145,12 @@ export interface DiscountCodesListQuery {
   page?: undefined | number;
   /** Items per page */
   limit?: undefined | number;
-}
-
   /** active: it works now; scheduled: from startsAt on; ended: endsAt is over; used_up: maxRedemptions purchases hold it */
   status?: undefined | Open<"active" | "scheduled" | "ended" | "used_up" | "all">;
   /** Only codes that apply to this product, also those for all */
   productId?: undefined | string;
+}
+
 export class DiscountCodesResource extends Resource {
   /**
    * List your discount codes, newest first

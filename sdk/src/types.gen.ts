@@ -1680,6 +1680,19 @@ export interface PayoutAccount {
   account: string | null;
   /** Whether payouts arrive there; null: the payment provider does not answer now, or does not know the account */
   payoutsEnabled: boolean | null;
+  /** The payment provider's code for why nothing is paid out; null: it is, or no reason is known */
+  disabledReason: string | null;
+  /** What the provider needs: POST /account/payout-account/onboarding returns the page to complete it */
+  requirements: ({
+    /** The payment provider's name, such as `external_account` */
+    name: string;
+    /** past_due: payouts are refused because of it; in_review: the provider checks it */
+    status: Open<"due" | "past_due" | "in_review">;
+    /** Why the provider refused what you gave; null: it did not */
+    problem: string | null;
+  })[];
+  /** Payouts are refused from then on unless what is due is completed */
+  dueBy: string | null;
 }
 
 export interface SetPayoutAccount {
@@ -2669,6 +2682,8 @@ export interface WorkflowCheck {
     value: unknown;
     error: string | null;
   })[];
+  /** With `values`, and if there are no problems: steps that differ from the definition of the run, or that it did not have */
+  changedSteps: string[];
 }
 
 export interface CheckWorkflow {
@@ -2684,8 +2699,6 @@ export interface CheckWorkflow {
 
 export interface TestWorkflow {
   /** Default: the newest version of the product */
-  /** With `values`, and if there are no problems: steps that differ from the definition of the run, or that it did not have */
-  changedSteps: string[];
   content?: string;
   /** Ends after this step, whose output is the result; only the steps that it needs run */
   stepId?: string;
@@ -4155,23 +4168,6 @@ export interface ProductChecks {
     description: string;
     content: string;
     contentFormat: Open<"text" | "messages">;
-    /** ISO 8601, UTC, milliseconds */
-    createdAt: string;
-  } | null;
-  /** The five that are most alike in title or text, the closest first */
-  duplicates: ({
-    id: string;
-    title: string;
-    /** New values may be added */
-    status: Open<"draft" | "pending_review" | "published" | "rejected" | "unpublished" | "suspended" | "deleted">;
-    seller: {
-      id: string;
-      name: string;
-    };
-    isSameSeller: boolean;
-    /** Of the letters, three at a time */
-    titleSimilarity: number;
-    /** Of the words, three at a time; 1: the same text */
     variables: Variable[];
     files: ({
       id: string;
@@ -4183,8 +4179,8 @@ export interface ProductChecks {
       /** SHA-256 of the bytes, in hexadecimal */
       sha256: string;
     })[];
-    textSimilarity: number;
-  })[];
+    /** ISO 8601, UTC, milliseconds */
+    createdAt: string;
     /** The product's other fields at its last approval; without moderation, at its last change. null: it has not been on sale since the marketplace records them */
     details: {
       category: string | null;
@@ -4203,6 +4199,23 @@ export interface ProductChecks {
       samples: ProductSample[];
       gallery: ProductImage[];
     } | null;
+  } | null;
+  /** The five that are most alike in title or text, the closest first */
+  duplicates: ({
+    id: string;
+    title: string;
+    /** New values may be added */
+    status: Open<"draft" | "pending_review" | "published" | "rejected" | "unpublished" | "suspended" | "deleted">;
+    seller: {
+      id: string;
+      name: string;
+    };
+    isSameSeller: boolean;
+    /** Of the letters, three at a time */
+    titleSimilarity: number;
+    /** Of the words, three at a time; 1: the same text */
+    textSimilarity: number;
+  })[];
   /** Number of compared products: those with nearly the same text or title, the newest of the seller, and published ones that share words of the title */
   compared: number;
 }
@@ -4370,6 +4383,7 @@ export interface AdminOrder {
   tax: number;
   /** The seller's part, before refunds */
   earnings: number;
+  referralCode: string | null;
   product: {
     id: string;
     title: string;
@@ -4383,7 +4397,6 @@ export interface AdminOrder {
   /** ISO 8601, UTC, milliseconds */
   createdAt: string;
   completedAt: string | null;
-  referralCode: string | null;
   seller: {
     id: string;
     name: string;
@@ -4407,6 +4420,7 @@ export interface AdminOrderDetail {
   tax: number;
   /** The seller's part, before refunds */
   earnings: number;
+  referralCode: string | null;
   product: {
     id: string;
     title: string;
@@ -4420,7 +4434,6 @@ export interface AdminOrderDetail {
   /** ISO 8601, UTC, milliseconds */
   createdAt: string;
   completedAt: string | null;
-  referralCode: string | null;
   seller: {
     id: string;
     name: string;

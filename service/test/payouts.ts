@@ -56,7 +56,9 @@ export function installFakeBank({ service: { ctx } }: Market): FakeBank {
     return known ? outcomeOf(payoutId, known.state) : null;
   };
   const payouts: Pick<Payments, "payOut" | "findPayout" | "findPayoutAccount" | "sharedPayoutAccount"> = {
-    findPayoutAccount: async () => ({ payoutsEnabled: true }),
+    findPayoutAccount: async () => ({
+      ...{ payoutsEnabled: true, disabledReason: null, requirements: [], dueBy: null },
+    }),
     sharedPayoutAccount: "acct_test",
     payOut: (request) =>
       withTrouble(() => {

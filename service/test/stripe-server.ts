@@ -274,6 +274,12 @@ export async function startStripeServer(
         make("acct", {
           ...{ object: "account", type, metadata, payouts_enabled: false, charges_enabled: false },
           ...{ details_submitted: false, capabilities: { transfers: "inactive" } },
+          requirements: {
+            ...{ currently_due: ["external_account", "individual.verification.document"] },
+            ...{ past_due: ["external_account"], pending_verification: ["individual.address.city"] },
+            ...{ disabled_reason: "requirements.past_due", current_deadline: Date.UTC(2030, 0, 1) / 1_000 },
+            errors: [{ requirement: "individual.verification.document", reason: "The document is expired." }],
+          },
         }),
     ],
     [
@@ -437,7 +443,11 @@ export async function startStripeServer(
     asked,
     finishOnboarding: (accountId) => {
       const done = { details_submitted: true, payouts_enabled: true, capabilities: { transfers: "active" } };
-      Object.assign(get(accountId, "account"), done);
+      const requirements = { currently_due: [], past_due: [], pending_verification: [], errors: [] };
+      Object.assign(get(accountId, "account"), {
+        ...done,
+        requirements: { ...requirements, disabled_reason: null, current_deadline: null },
+      });
     },
     hasFunds: (amount) => {
       funds = amount;

@@ -136,6 +136,26 @@ export const PayoutAccount = z
       .describe(
         "Whether payouts arrive there; null: the payment provider does not answer now, or does not know the account",
       ),
+    disabledReason: z
+      .string()
+      .nullable()
+      .describe(
+        "The payment provider's code for why nothing is paid out; null: it is, or no reason is known",
+      ),
+    requirements: z
+      .array(
+        z.object({
+          name: z.string().describe("The payment provider's name, such as `external_account`"),
+          status: z
+            .enum(["due", "past_due", "in_review"])
+            .describe("past_due: payouts are refused because of it; in_review: the provider checks it"),
+          problem: z.string().nullable().describe("Why the provider refused what you gave; null: it did not"),
+        }),
+      )
+      .describe(
+        "What the provider needs: POST /account/payout-account/onboarding returns the page to complete it",
+      ),
+    dueBy: Timestamp.nullable().describe("Payouts are refused from then on unless what is due is completed"),
   })
   .meta({ id: "PayoutAccount" });
 

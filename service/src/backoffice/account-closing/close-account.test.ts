@@ -450,7 +450,9 @@ suite("an account with a balance", () => {
   test("a payout account that is not set up: refused", async () => {
     const person = await hasSeller(20);
     const { integrations } = market.service.ctx;
-    const unfinished = async (account: string) => ({ account, payoutsEnabled: false });
+    const unfinished = async () => ({
+      ...{ payoutsEnabled: false, disabledReason: null, requirements: [], dueBy: null },
+    });
     const payments = { ...integrations.payments, findPayoutAccount: unfinished };
     await withReplaced(integrations, { payments }, async () => {
       const refused = await closeWith(person);

@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { PaymentUnknown } from "../../integrations/payments/payments.ts";
+import { PaymentUnknown, type PayoutAccount } from "../../integrations/payments/payments.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { findPayoutAccount, upsertPayoutAccount } from "./payout-account-queries.ts";
 
@@ -15,9 +15,9 @@ export const setPayoutAccount = (tx: Tx, userId: string, account: string) =>
   upsertPayoutAccount(tx, userId, account);
 
 /** null: the provider does not know the account or does not answer. */
-export async function arePayoutsEnabled(ctx: Context, account: string): Promise<boolean | null> {
+export async function readAccountHealth(ctx: Context, account: string): Promise<PayoutAccount | null> {
   try {
-    return (await ctx.integrations.payments.findPayoutAccount(account))?.payoutsEnabled ?? null;
+    return await ctx.integrations.payments.findPayoutAccount(account);
   } catch (error) {
     if (error instanceof PaymentUnknown) return null;
     throw error;
@@ -27,5 +27,5 @@ export async function arePayoutsEnabled(ctx: Context, account: string): Promise<
 /** False if the provider does not answer: the payout itself then decides. */
 export async function arePayoutsDisabled(ctx: Context, userId: string): Promise<boolean> {
   const account = await findPayoutDestination(ctx, ctx.db, userId);
-  return account !== null && (await arePayoutsEnabled(ctx, account)) === false;
+  return account !== null && (await readAccountHealth(ctx, account))?.payoutsEnabled === false;
 }

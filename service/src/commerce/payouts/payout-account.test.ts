@@ -14,6 +14,7 @@ import { payOutBySchedule } from "./schedule.ts";
 
 const MINUTE_MS = 60_000;
 const PATH = "/v1/account/payout-account";
+const HEALTHY = { payoutsEnabled: true, disabledReason: null, requirements: [], dueBy: null };
 
 let market: Market;
 /** A market whose connection to the provider may fail. */
@@ -36,10 +37,10 @@ test("PUT /account/payout-account: sets the destination, with email and audit en
   const bank = installFakeBank(market);
   const seller = await market.createUser({ role: "seller" });
   const session = await market.createSession(seller.userId);
-  assert.deepEqual((await session.get(PATH)).body.data, { account: "acct_test", payoutsEnabled: true });
+  assert.deepEqual((await session.get(PATH)).body.data, { account: "acct_test", ...HEALTHY });
   const reply = await session.put(PATH, { account: "acct_own" });
-  assert.deepEqual([reply.status, reply.body.data], [200, { account: "acct_own", payoutsEnabled: true }]);
-  assert.deepEqual((await session.get(PATH)).body.data, { account: "acct_own", payoutsEnabled: true });
+  assert.deepEqual([reply.status, reply.body.data], [200, { account: "acct_own", ...HEALTHY }]);
+  assert.deepEqual((await session.get(PATH)).body.data, { account: "acct_own", ...HEALTHY });
   const [message] = await emailsToUser(market, seller.userId);
   assert.equal(message!.subject, "Your payout account changed");
   await bookEarnings(market, seller, { amountMinor: 5000n });
@@ -88,13 +89,18 @@ suite("POST /account/payout-account/onboarding", () => {
 
   test("opens one account, usable once its page is completed, with one email", async () => {
     const { seller, session, account, url } = await startOnboarding();
-    assert.deepEqual(await readAccount(session), { account, payoutsEnabled: false });
+    assert.deepEqual(await readAccount(session), {
+      ...{ account, payoutsEnabled: false, disabledReason: "requirements.past_due", dueBy: null },
+      requirements: ["individual.verification.document", "external_account"].map((name) => ({
+        ...{ name, status: "past_due", problem: null },
+      })),
+    });
     const again = await Promise.all(Array.from({ length: 5 }, () => session.post(`${PATH}/onboarding`)));
     assert.deepEqual(new Set(again.map(({ body }) => body.data.account)), new Set([account]));
     assert.match(await (await fetch(url)).text(), /Finish<\/button>/);
     assert.equal(await finish(url), 303);
     assert.match(await (await fetch(url)).text(), /<h1>Your payouts are set up/);
-    assert.deepEqual(await readAccount(session), { account, payoutsEnabled: true });
+    assert.deepEqual(await readAccount(session), { account, ...HEALTHY });
     assert.equal((await session.post("/v1/payouts", {})).body.data.status, "completed");
     const subjects = (await emailsToUser(unreliable, seller.userId)).map(({ subject }) => subject);
     assert.deepEqual(subjects, ["Paid out: 50.00 USD", "Your payout account changed"]);
@@ -125,7 +131,9 @@ suite("POST /account/payout-account/onboarding", () => {
     );
     line.trouble = "down";
     assertError(await session.post(`${PATH}/onboarding`), 503, "SERVICE_UNAVAILABLE");
-    assert.deepEqual(await readAccount(session), { account: "acct_test", payoutsEnabled: null });
+    assert.deepEqual(await readAccount(session), {
+      ...{ account: "acct_test", ...HEALTHY, payoutsEnabled: null },
+    });
     assert.equal((await session.post("/v1/payouts", {})).body.data.status, "pending");
     line.trouble = "none";
     unreliable.clock.forward(15 * MINUTE_MS);

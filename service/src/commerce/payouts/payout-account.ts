@@ -7,16 +7,22 @@ import { required } from "../../core/required.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import { renderEmail } from "../../platform/email/render-email.ts";
 import { securityFootnote } from "../../platform/email/security-footnote.ts";
-import { arePayoutsEnabled, findPayoutDestination, setPayoutAccount } from "../charges/payout-account.ts";
+import { findPayoutDestination, readAccountHealth, setPayoutAccount } from "../charges/payout-account.ts";
 import { unavailableIfUnreachable } from "../charges/provider-errors.ts";
 
 export const readPayoutAccount = async (ctx: Context, caller: SessionCaller): Promise<PayoutAccount> =>
   toAccount(ctx, await findPayoutDestination(ctx, ctx.db, caller.userId));
 
-const toAccount = async (ctx: Context, account: string | null): Promise<PayoutAccount> => ({
-  account,
-  payoutsEnabled: account === null ? false : await arePayoutsEnabled(ctx, account),
-});
+async function toAccount(ctx: Context, account: string | null): Promise<PayoutAccount> {
+  const health = account === null ? null : await readAccountHealth(ctx, account);
+  return {
+    account,
+    payoutsEnabled: account === null ? false : (health?.payoutsEnabled ?? null),
+    disabledReason: health?.disabledReason ?? null,
+    requirements: health?.requirements ?? [],
+    dueBy: health?.dueBy?.toISOString() ?? null,
+  };
+}
 
 /** Existing payouts keep their destination. */
 export async function setAccount(

@@ -154,7 +154,9 @@ const createPayouts = ({
   },
   async findPayoutAccount(accountId) {
     const reply = await find(AccountReply, "/v1/accounts", { account: accountId });
-    return isRefusal(reply, "unknown_account") ? null : { payoutsEnabled: answered(reply).payoutsEnabled };
+    if (isRefusal(reply, "unknown_account")) return null;
+    const { id: _, onboardingUrl: _url, ...account } = answered(reply);
+    return { ...account, dueBy: null };
   },
   async onboard(userId) {
     const body = { ownerId: userId };
@@ -221,7 +223,19 @@ const PayoutReply = z.union([
   failed,
   z.object({ id: z.string(), state: z.enum(["completed", "in_transit", "returned"]) }),
 ]);
-const AccountReply = z.object({ id: z.string(), payoutsEnabled: z.boolean(), onboardingUrl: z.url() });
+const AccountReply = z.object({
+  id: z.string(),
+  payoutsEnabled: z.boolean(),
+  disabledReason: z.string().nullable(),
+  requirements: z.array(
+    z.object({
+      name: z.string(),
+      status: z.enum(["due", "past_due", "in_review"]),
+      problem: z.string().nullable(),
+    }),
+  ),
+  onboardingUrl: z.url(),
+});
 const CardPageReply = z.object({ url: z.url() });
 const minor = z.int().transform(BigInt);
 const createdAt = z.iso.datetime().transform((text) => new Date(text));

@@ -89,6 +89,20 @@ export type PayoutResult =
 
 export interface PayoutAccount {
   payoutsEnabled: boolean;
+  /** The provider's code for why it pays nothing out; null: it does, or names none. */
+  disabledReason: string | null;
+  /** What the provider needs from the seller, or reviews. */
+  requirements: PayoutRequirement[];
+  /** Until when the provider pays out although something is due. */
+  dueBy: Date | null;
+}
+
+export interface PayoutRequirement {
+  /** The provider's name, such as `external_account`. */
+  name: string;
+  status: "due" | "past_due" | "in_review";
+  /** Why the provider refused what the seller gave; null: it did not. */
+  problem: string | null;
 }
 
 /** A charge that the buyer's bank takes back until the dispute is decided. */

@@ -1,5 +1,12 @@
 import Stripe from "stripe";
-import type { ListedPayout, Payments, PayoutRequest, PayoutResult } from "./payments.ts";
+import type {
+  ListedPayout,
+  Payments,
+  PayoutAccount,
+  PayoutRequest,
+  PayoutRequirement,
+  PayoutResult,
+} from "./payments.ts";
 import { fromStripe } from "./stripe-amounts.ts";
 import {
   createdSince,
@@ -31,9 +38,7 @@ export const createPayouts = (access: StripeAccess): Payouts => ({
     const account = await withUnknownResult(() =>
       nullIfNotOurs(() => access.stripe.accounts.retrieve(accountId)),
     );
-    return (
-      account && { payoutsEnabled: account.payouts_enabled && account.capabilities?.transfers === "active" }
-    );
+    return account && toPayoutAccount(account);
   },
   onboard: (userId) => withUnknownResult(() => onboard(access, userId)),
   async *listPayouts(since) {
@@ -44,6 +49,38 @@ export const createPayouts = (access: StripeAccess): Payouts => ({
   },
   sharedPayoutAccount: null,
 });
+
+function toPayoutAccount({ payouts_enabled, capabilities, requirements }: Stripe.Account): PayoutAccount {
+  const transfers = capabilities?.transfers ?? "unrequested";
+  const payoutsEnabled = payouts_enabled && transfers === "active";
+  return {
+    payoutsEnabled,
+    disabledReason: requirements?.disabled_reason ?? (payoutsEnabled ? null : `transfers.${transfers}`),
+    requirements: requirements ? toRequirements(requirements) : [],
+    dueBy: requirements?.current_deadline ? toDate(requirements.current_deadline) : null,
+  };
+}
+
+/** What is past due is also in the list of what is due. */
+function toRequirements({
+  currently_due,
+  past_due,
+  pending_verification,
+  errors,
+}: Stripe.Account.Requirements): PayoutRequirement[] {
+  const late = new Set(past_due);
+  const problems = new Map(errors?.map(({ requirement, reason }) => [requirement, reason]));
+  const toRequirement = (name: string, status: PayoutRequirement["status"]) => ({
+    name,
+    status,
+    problem: problems.get(name) ?? null,
+  });
+  const due = [...new Set([...(past_due ?? []), ...(currently_due ?? [])])];
+  return [
+    ...due.map((name) => toRequirement(name, late.has(name) ? "past_due" : "due")),
+    ...(pending_verification ?? []).map((name) => toRequirement(name, "in_review")),
+  ];
+}
 
 async function onboard(access: StripeAccess, userId: string): Promise<{ accountId: string; url: string }> {
   const accountId = await findOrCreateAccount(access, userId);

@@ -311,15 +311,28 @@ test("payout account: one for each user, without payouts before its setup", asyn
   assert.equal(new Set(made.map(({ url }) => url)).size, 5, "each link is new");
   assert.match(made[0]!.url, /^https:\/\/connect\.stripe\.example\/setup/);
   assert.notEqual((await payments.onboard("usr_other")).accountId, accountId);
-  assert.deepEqual(await payments.findPayoutAccount(accountId), { payoutsEnabled: false });
+  assert.deepEqual(await payments.findPayoutAccount(accountId), {
+    payoutsEnabled: false,
+    disabledReason: "requirements.past_due",
+    requirements: [
+      { name: "external_account", status: "past_due", problem: null },
+      { name: "individual.verification.document", status: "due", problem: "The document is expired." },
+      { name: "individual.address.city", status: "in_review", problem: null },
+    ],
+    dueBy: new Date("2030-01-01T00:00:00Z"),
+  });
   const payout = { payoutId: "payout_early", destination: accountId, amountMinor: 1_000n, currency: "USD" };
   assert.partialDeepStrictEqual(await payments.payOut(payout), {
     ...{ state: "failed", failureCode: "insufficient_capabilities_for_transfer" },
   });
   server.finishOnboarding(accountId);
-  assert.deepEqual(await payments.findPayoutAccount(accountId), { payoutsEnabled: true });
+  const healthy = { payoutsEnabled: true, disabledReason: null, requirements: [], dueBy: null };
+  assert.deepEqual(await payments.findPayoutAccount(accountId), healthy);
   server.change(accountId, { capabilities: { transfers: "pending" } });
-  assert.deepEqual(await payments.findPayoutAccount(accountId), { payoutsEnabled: false });
+  assert.deepEqual(await payments.findPayoutAccount(accountId), {
+    ...healthy,
+    ...{ payoutsEnabled: false, disabledReason: "transfers.pending" },
+  });
   assert.equal(await payments.findPayoutAccount("acct_of_nobody"), null);
 });
 
@@ -962,11 +975,15 @@ suite("marketplace that pays its sellers through Stripe", () => {
     const session = await market.createSession(seller.userId);
     const path = "/v1/account/payout-account";
     await bookEarnings(market, seller, { amountMinor: 5_000n });
-    assert.deepEqual((await session.get(path)).body.data, { account: null, payoutsEnabled: false });
+    assert.deepEqual((await session.get(path)).body.data, {
+      ...{ account: null, payoutsEnabled: false, disabledReason: null, requirements: [], dueBy: null },
+    });
     assertError(await session.post("/v1/payouts", {}), 422, "VALIDATION_ERROR", "account");
     const { account, url } = (await session.post(`${path}/onboarding`)).body.data;
     assert.match(url, new RegExp(account));
-    assert.deepEqual((await session.get(path)).body.data, { account, payoutsEnabled: false });
+    assert.partialDeepStrictEqual((await session.get(path)).body.data, {
+      ...{ account, payoutsEnabled: false, dueBy: "2030-01-01T00:00:00.000Z" },
+    });
     const { reason } = assertError(await session.post("/v1/payouts", {}), 422, "VALIDATION_ERROR", "account");
     assert.match(reason, /not set up .* POST \/account\/payout-account\/onboarding/);
     assert.deepEqual((await session.get("/v1/payouts")).body.data, [], "no payout");

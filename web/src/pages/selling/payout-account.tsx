@@ -6,11 +6,11 @@ import { Field, fieldErrors } from "../../components/field.tsx";
 import { FormError } from "../../components/form-error.tsx";
 import { ErrorStrip } from "../../components/page-error.tsx";
 import { SkeletonRows } from "../../components/skeleton.tsx";
-import { StatusTag } from "../../components/status-tag.tsx";
 import { initialData } from "../../initial-data.ts";
 import { showToast } from "../../lib/toasts.ts";
 import { useAction } from "../../lib/use-action.ts";
 import { payoutAccountQuery } from "../../queries/selling.ts";
+import { AccountHealth, AccountRequirements, isDue } from "./account-health.tsx";
 
 const TEST_ACCOUNTS = [
   ["acct_test", "Pays at once"],
@@ -28,7 +28,7 @@ export function PayoutAccount() {
     onSuccess: ({ url }) => location.assign(url),
   });
   const isTest = initialData.environment === "test";
-  const isComplete = data?.account != null && data.payoutsEnabled !== false;
+  const isComplete = data?.account != null && data.payoutsEnabled !== false && !data.requirements.some(isDue);
   return (
     <section className="beam thin studio-block" aria-label="Payout account">
       <h2 className="h3">Payout account</h2>
@@ -54,48 +54,12 @@ export function PayoutAccount() {
           </button>
         </div>
       )}
+      {data && <AccountRequirements {...data} />}
       <FormError error={onboard.error} title="The payment provider's page was not opened" />
       {isChoosing && (
         <AccountDialog account={data?.account ?? null} isTest={isTest} onClose={() => setChoosing(false)} />
       )}
     </section>
-  );
-}
-
-function AccountHealth({
-  account,
-  payoutsEnabled,
-}: {
-  account: string | null;
-  payoutsEnabled: boolean | null;
-}) {
-  if (account === null)
-    return (
-      <span className="grow">
-        <b>No account yet.</b>{" "}
-        <span className="soft">
-          The payment provider asks for your identity and your bank account. Until then nothing can be paid
-          out.
-        </span>
-      </span>
-    );
-  return (
-    <span className="grow row wrap">
-      <code>{account}</code>
-      {payoutsEnabled === true && <StatusTag tone="good">Payouts arrive</StatusTag>}
-      {payoutsEnabled === false && (
-        <>
-          <StatusTag tone="bad">Incomplete or expired</StatusTag>
-          <span className="soft">Payouts are refused until you complete it.</span>
-        </>
-      )}
-      {payoutsEnabled === null && (
-        <>
-          <StatusTag tone="warning">Not known</StatusTag>
-          <span className="soft">The payment provider does not answer, or does not know the account.</span>
-        </>
-      )}
-    </span>
   );
 }
 
