@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ProductCard, ProductDetail } from "@stoa/contract";
 import workflows from "@stoa/service/backoffice/demo/workflows.json" with { type: "json" };
+import { codeAt } from "@stoa/service/test/authenticator.ts";
 import type { BrowserContext, Page } from "playwright-core";
+import type { Started } from "./service-process.ts";
 
 const PICTURES = new URL("../docs/pictures/", import.meta.url).pathname;
 const LOOKS = [
@@ -15,6 +17,7 @@ const QUALITY = 60;
 const IDLE_MS = 4_000;
 const BUYER = "buyer1@example.com";
 const SELLER = "ada@example.com";
+const OPERATOR = "operator@example.com";
 
 const folder = await mkdtemp(join(tmpdir(), "stoa-pictures-"));
 // The helpers of the tests share their work in this folder, whose name they read when they are loaded.
@@ -37,6 +40,9 @@ async function takeAll(): Promise<void> {
     await takePictures(buyer, origin, await prepareBuyerPages(buyer, origin));
     const seller = await signIn(await openContext(browser), origin, SELLER);
     await takePictures(seller, origin, await listSellerPages(seller, origin));
+    const operator = await signIn(await openContext(browser), origin, OPERATOR);
+    await becomeAdministrator(operator, service);
+    await takePictures(operator, origin, await listAdministrationPages(operator, buyer, origin));
     console.log(`${(await readdir(PICTURES)).length} pictures in docs/pictures`);
   } finally {
     await browser.close();
@@ -94,6 +100,47 @@ async function openApi(page: Page, origin: string): Promise<Send> {
     const text = await response.text();
     if (!response.ok) throw new Error(`${method} ${path}: ${text}`);
     return JSON.parse(text).data;
+  };
+}
+
+/** By the link that the service prints, and with the two factors that administration needs. */
+async function becomeAdministrator(page: Page, { origin, stdout }: Started): Promise<void> {
+  const [, token] = /\/auth\/first-admin#token=([\w-]+)/.exec(stdout) ?? [];
+  if (token === undefined) throw new Error("The service printed no link of the first administrator");
+  const send = await openApi(page, origin);
+  const { secret } = await send<{ secret: string }>("POST", "/account/two-factor");
+  await send("POST", "/account/two-factor/confirm", { code: codeAt(secret, Date.now()) });
+  await page.goto(`${origin}/auth/first-admin#token=${token}`);
+  await click(page, "Become the administrator");
+  await page.getByRole("heading", { name: "You are the administrator" }).waitFor();
+}
+
+/** Reports a product, and names the pages. */
+async function listAdministrationPages(
+  page: Page,
+  buyer: Page,
+  origin: string,
+): Promise<Record<string, string>> {
+  const [send, sendAsBuyer] = [await openApi(page, origin), await openApi(buyer, origin)];
+  const [product] = await send<ProductCard[]>("GET", "/products?sort=rating&limit=1");
+  const [order] = await send<{ orderId: string }[]>("GET", "/admin/orders?limit=1");
+  if (!product || !order) throw new Error("The demo shop is empty");
+  await sendAsBuyer("POST", `/products/${product.id}/report`, {
+    reasonCode: "misleading",
+    comment: "The description promises a table, and it writes none.",
+  });
+  return {
+    administration: "/admin",
+    moderation: `/admin/moderation/${product.id}?queue=reported`,
+    users: "/admin/users",
+    user: `/admin/users/${product.author.id}`,
+    orders: "/admin/orders",
+    "admin-order": `/admin/orders/${order.orderId}`,
+    "audit-log": "/admin/audit",
+    health: "/admin/health",
+    jobs: "/admin/jobs",
+    backups: "/admin/backups",
+    configuration: "/admin/configuration",
   };
 }
 

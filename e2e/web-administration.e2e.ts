@@ -3,6 +3,7 @@ import { after, before, suite } from "node:test";
 import { buyProduct, createDraft, type ProductInput } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { createOAuthClient } from "@stoa/service/test/oauth.ts";
+import { becomes } from "@stoa/service/test/until.ts";
 import type { Browser } from "playwright-core";
 import { click, type Look, looks, openBrowser, sees } from "./browser.ts";
 import { everyRun, test } from "./full-run.ts";
@@ -80,9 +81,9 @@ async function fill(): Promise<Shop> {
     content: "Write about\u200b {{topic}}.\nIn four\u202e lines.",
     version: "1.1.0",
     changelog: "4",
+    ...{ category: "programming", tags: ["rain"], price: 500, features: [HOSTILE] },
   };
   assert.equal((await seller.patch(`/v1/products/${update}`, changed)).status, 200);
-    ...{ category: "programming", tags: ["rain"], price: 500, features: [HOSTILE] },
   await seller.post(`/v1/products/${update}/publish`);
   const pending = await submit(seller, { title: `New ${HOSTILE.slice(0, 60)}` });
   const report = { reasonCode: "other", comment: HOSTILE };
@@ -157,8 +158,6 @@ suite("moderation", () => {
     const diff = page.getByRole("region", { name: "Content" });
     assert.match((await diff.locator(".removed").innerText()).replaceAll(/\s+/g, " "), /List 10 names/);
     assert.deepEqual(await diff.locator("del").allInnerTexts(), ["10"]);
-    assert.deepEqual(await page.locator(".hidden-character").first().innerText(), "U+200B");
-    // Something speaks against it: no button is suggested.
     const details = page.locator(".detail-diff > div");
     for (const [name, text] of [
       ["Category", "programming"],
@@ -169,6 +168,8 @@ suite("moderation", () => {
       await details.filter({ hasText: name }).locator("ins", { hasText: text }).waitFor();
     await details.filter({ hasText: "Price" }).locator("del", { hasText: "$4.99" }).waitFor();
     await sees(page, /^Unchanged: .*Images/);
+    assert.deepEqual(await page.locator(".hidden-character").first().innerText(), "U+200B");
+    // Something speaks against it: no button is suggested.
     assert.equal(await page.locator(".decision .btn.primary").count(), 0);
     await page.keyboard.press("x");
     await sees(page, "Write what to change");
@@ -223,6 +224,44 @@ suite("moderation", () => {
   });
 });
 
+suite("reviews", () => {
+  test("a reported one is hidden and shown again; the reports of another are dismissed", async () => {
+    const seller = await market.createUser();
+    const id = await submit(seller, { title: "Reviewed" });
+    await approve(id);
+    for (const comment of ["Buy mine instead", "Too long"]) {
+      const buyer = await market.createUser();
+      await buyProduct(buyer, id);
+      const reply = await buyer.post(`/v1/products/${id}/reviews`, { rating: 2, comment });
+      const report = `/v1/products/${id}/reviews/${reply.body.data.id}/report`;
+      assert.equal((await seller.post(report, { reason: "Look at it." })).status, 201);
+    }
+    const shown = async () =>
+      (await seller.get(`/v1/products/${id}/reviews`)).body.data.map(
+        ({ comment }: { comment: string }) => comment,
+      );
+    const { watched, context } = await openAsAdmin("/admin/reviews");
+    const { page } = watched;
+    const advertising = page.getByRole("listitem").filter({ hasText: "Buy mine instead" });
+    await advertising.getByRole("button", { name: "Hide" }).click();
+    await page.getByRole("dialog").getByLabel("Reason").fill("Advertising");
+    await click(page, "Hide the review");
+    await sees(page, "The review is hidden.");
+    assert.deepEqual(await shown(), ["Too long"]);
+    const critical = page.getByRole("listitem").filter({ hasText: "Too long" });
+    await critical.getByRole("button", { name: "Dismiss the reports" }).click();
+    await sees(page, "The reports were dismissed.");
+    await critical.waitFor({ state: "detached" });
+    await page.goto(`${market.origin}/admin/reviews?status=hidden`);
+    await advertising.getByText("Hidden: Advertising").waitFor();
+    await advertising.getByRole("button", { name: "Show again" }).click();
+    await sees(page, "The review is shown again.");
+    assert.deepEqual((await shown()).toSorted(), ["Buy mine instead", "Too long"]);
+    assert.deepEqual(watched.complaints, []);
+    await context.close();
+  });
+});
+
 suite("accounts", () => {
   test("without a second factor: what to do instead of an error", async () => {
     const { watched, context } = await openAsAdmin("/admin/users", {
@@ -234,8 +273,9 @@ suite("accounts", () => {
     await context.close();
   });
 
-  test("found, changed, banned and unbanned", async () => {
+  test("found, changed, its sessions ended, banned and unbanned", async () => {
     const user = await market.createUser({ name: "Mallory Quick" });
+    const session = await market.createSession(user.userId);
     const { watched, context } = await openAsAdmin("/admin/users");
     const { page } = watched;
     await page.getByLabel("Search users").fill("mallory q");
@@ -250,7 +290,18 @@ suite("accounts", () => {
     await page.getByLabel("Reason").fill("Agreed by mail");
     await click(page, "Save changes");
     await sees(page, "user.changed");
-    assert.equal((await user.get("/v1/account")).body.data.plan, "business");
+    await page.getByLabel("Role").selectOption("seller");
+    await page.getByLabel("Verified seller").check();
+    await click(page, "Save changes");
+    await becomes(
+      async () => (await user.get("/v1/account")).body.data,
+      ({ plan, role, verified }) => plan === "business" && role === "seller" && verified,
+    );
+    await page.getByRole("button", { name: "More for Mallory Quick" }).click();
+    await page.getByRole("menuitem", { name: "End all sessions" }).click();
+    await click(page, "End all sessions");
+    await sees(page, "1 session ended.");
+    assert.equal((await session.get("/v1/account")).status, 401);
     await click(page, "Ban");
     await click(page, "Ban the account");
     await sees(page, "Write a reason.");

@@ -12,6 +12,8 @@ import { buildWebClient, mustBeSound } from "./web.ts";
 
 const DAY_MS = 86_400_000;
 
+const toWords = (texts: string[]): string[] => texts.map((text) => text.trim().replaceAll(/\s+/g, " "));
+
 let market: Market;
 let browser: Browser;
 before(async () => {
@@ -63,12 +65,12 @@ async function openShop(): Promise<Shop> {
     reason: "not_as_described",
     details: HOSTILE,
   });
-  await post(seller, "/discount-codes", { code: "SPRING-2026", percentOff: 25, maxRedemptions: 10 });
-  return { seller, productId, orderId, refundId, payoutId };
-}
   const referrer = await market.createUser();
   const { code: referralCode } = (await referrer.get("/v1/account/referral")).body.data;
   await post(await market.createUser(), "/purchases", { productId, referralCode });
+  await post(seller, "/discount-codes", { code: "SPRING-2026", percentOff: 25, maxRedemptions: 10 });
+  return { seller, productId, orderId, refundId, payoutId };
+}
 
 const pagesOf = ({ orderId, refundId, payoutId }: Shop): [path: string, text: string][] => [
   ["/studio", "Refund of"],
@@ -82,10 +84,10 @@ const pagesOf = ({ orderId, refundId, payoutId }: Shop): [path: string, text: st
   ["/studio/reviews", "does not rhyme"],
   ["/studio/discounts", "SPRING-2026"],
   ["/studio/discounts?create=true", "New discount code"],
+  ["/studio/referrals", "1 sale by referral"],
   ["/studio/payouts", "What matures when"],
   [`/studio/payouts/${payoutId}`, "Balance after"],
 ];
-  ["/studio/referrals", "1 sale by referral"],
 
 /** Pages that come with all responses of their first view. */
 const COMPLETE = /^\/studio\/(runs|sales|sales\/\w+|refunds|reviews|discounts|referrals|payouts\/\w+)$/;
@@ -176,8 +178,6 @@ test("products: a file with three faults is refused by line, then imported; bulk
   const prices = async () =>
     (await seller.get("/v1/products?author=me")).body.data.map(({ price }: { price: number }) => price);
   assert.deepEqual(await prices(), [4.99, 4.99, 4.99, 4.99]);
-  await page.getByRole("link", { name: "Draft" }).click();
-  await page.waitForURL("**/studio/products?status=draft");
   const chosen = page.getByRole("region", { name: "Chosen products" });
   await page.getByLabel("Choose Empty").uncheck();
   const download = page.waitForEvent("download");
@@ -193,6 +193,8 @@ test("products: a file with three faults is refused by line, then imported; bulk
   assert.equal((await seller.get("/v1/products?author=me&status=unpublished")).body.meta.total, 3);
   await page.locator(".toast", { hasText: "off sale" }).getByRole("button", { name: "Undo" }).click();
   await sees(page, "3 products changed back.");
+  await page.getByRole("link", { name: "Draft" }).click();
+  await page.waitForURL("**/studio/products?status=draft");
   await page.locator("tbody tr").nth(1).waitFor({ state: "detached" });
   await page.getByLabel("Choose Empty").check();
   await chosen.getByRole("button", { name: "Delete" }).click();
@@ -203,71 +205,82 @@ test("products: a file with three faults is refused by line, then imported; bulk
   await context.close();
 });
 
-everyRun("a refund with its facts is rejected, a review answered, a code made and changed", async () => {
-  const shop = await openShop();
-  const { context } = await openMember(market, browser, { session: await signIn(shop.seller) });
-  const watched = await openAt(context, market, "/studio");
-  const { page } = watched;
-  await page.getByRole("link", { name: "Decide" }).click();
-  await page.waitForURL(`**/studio/refunds/${shop.refundId}`);
-  await sees(page, "1 failed");
-  const decision = page.getByRole("complementary", { name: "Decision" });
-  await decision.getByText("-$36.00").waitFor();
-  await click(page, "Reject…");
-  await page.getByLabel("Reason for the buyer").fill("It does rhyme: choose the language first.");
-  await click(page, "Reject the refund");
-  await sees(page, "The buyer gets your reason by email.");
-  await decision.getByText("It does rhyme").waitFor();
-  const [refund] = (await shop.seller.get("/v1/refunds?role=seller")).body.data;
-  assert.equal(refund.status, "rejected");
+everyRun(
+  "a refund with its facts is rejected, another approved, a review answered and reported, a code made and changed",
+  async () => {
+    const shop = await openShop();
+    const { context } = await openMember(market, browser, { session: await signIn(shop.seller) });
+    const watched = await openAt(context, market, "/studio");
+    const { page } = watched;
+    await page.getByRole("link", { name: "Decide" }).click();
+    await page.waitForURL(`**/studio/refunds/${shop.refundId}`);
+    await sees(page, "1 failed");
+    const decision = page.getByRole("complementary", { name: "Decision" });
+    await decision.getByText("-$36.00").waitFor();
+    await click(page, "Reject…");
+    await page.getByLabel("Reason for the buyer").fill("It does rhyme: choose the language first.");
+    await click(page, "Reject the refund");
+    await sees(page, "The buyer gets your reason by email.");
+    await decision.getByText("It does rhyme").waitFor();
+    const [refund] = (await shop.seller.get("/v1/refunds?role=seller")).body.data;
+    assert.equal(refund.status, "rejected");
 
-  await page.getByRole("link", { name: "Reviews" }).click();
-  await page.getByRole("button", { name: /^Reply to/ }).click();
-  await page.getByLabel(/^Your reply to/).fill("The next version will.");
-  await click(page, "Post the reply");
-  await sees(page, "Your reply stands below the review.");
-  await page.getByRole("button", { name: /^More for the review/ }).click();
-  await page.getByRole("menuitem", { name: "Delete your reply" }).click();
-  await page
-    .locator(".toast", { hasText: "Your reply is deleted" })
-    .getByRole("button", { name: "Undo" })
-    .click();
-  await page.locator(".reviews-answer").waitFor();
+    const other = await market.createUser();
+    const order = await buyProduct(other, shop.productId);
+    // The first use of a product leaves the decision to the seller.
+    await other.get(`/v1/products/${shop.productId}`);
+    const asked = await post(other, `/purchases/${order}/refund`, {
+      reason: "other",
+      details: "Not for me.",
+    });
+    await page.goto(`${market.origin}/studio/refunds?product=${shop.productId}&status=pending`);
+    await sees(page, "1 refund");
+    await page.locator("tbody").getByRole("link").click();
+    await click(page, "Approve…");
+    await click(page, "Refund $40.00");
+    await sees(page, "$40.00 went back to the buyer.");
+    assert.equal((await other.get(`/v1/refunds/${asked.id}`)).body.data.status, "succeeded");
 
-  await page.getByRole("link", { name: "Discount codes" }).click();
-  await page.getByRole("link", { name: "New code" }).click();
-  await page.getByLabel("Percent, 100 is free").fill("20");
-  await click(page, "Create code");
-  await page.locator("dialog .ferr").first().waitFor();
-  const other = await market.createUser();
-  const order = await buyProduct(other, shop.productId);
-  // The first use of a product leaves the decision to the seller.
-  await other.get(`/v1/products/${shop.productId}`);
-  const asked = await post(other, `/purchases/${order}/refund`, { reason: "other", details: "Not for me." });
-  await page.goto(`${market.origin}/studio/refunds?product=${shop.productId}&status=pending`);
-  await sees(page, "1 refund");
-  await page.locator("tbody").getByRole("link").click();
-  await click(page, "Approve…");
-  await click(page, "Refund $40.00");
-  await sees(page, "$40.00 went back to the buyer.");
-  assert.equal((await other.get(`/v1/refunds/${asked.id}`)).body.data.status, "succeeded");
+    await page.getByRole("link", { name: "Reviews" }).click();
+    await page.getByRole("button", { name: /^Reply to/ }).click();
+    await page.getByLabel(/^Your reply to/).fill("The next version will.");
+    await click(page, "Post the reply");
+    await sees(page, "Your reply stands below the review.");
+    await page.getByRole("button", { name: /^More for the review/ }).click();
+    await page.getByRole("menuitem", { name: "Delete your reply" }).click();
+    await page
+      .locator(".toast", { hasText: "Your reply is deleted" })
+      .getByRole("button", { name: "Undo" })
+      .click();
+    await page.locator(".reviews-answer").waitFor();
+    await page.getByRole("button", { name: /^More for the review/ }).click();
+    await page.getByRole("menuitem", { name: "Report to the moderators" }).click();
+    await page.getByLabel("What breaks the rules").fill("It names my address.");
+    await click(page, "Send report");
+    await sees(page, "Your report is with the moderators.");
 
-  await page.getByLabel("Code", { exact: true }).fill("AUTUMN");
-  await click(page, "Create code");
-  await sees(page, "AUTUMN takes 20% off.");
-  await page.getByRole("link", { name: "AUTUMN" }).click();
-  const uses = page.getByLabel("Uses in all, optional");
-  await uses.fill("5");
-  const [code] = (await shop.seller.get("/v1/discount-codes")).body.data;
-  await shop.seller.patch(`/v1/discount-codes/${code.id}`, { percentOff: 30 });
-  await click(page, "Save");
-  await sees(page, "Changed elsewhere since you opened it.");
-  await click(page, "Keep mine");
-  await sees(page, "AUTUMN is changed for later purchases.");
-  const [changed] = (await shop.seller.get("/v1/discount-codes")).body.data;
-  assert.deepEqual([changed.percentOff, changed.maxRedemptions], [30, 5], "both changes are kept");
-  await context.close();
-});
+    await page.getByRole("link", { name: "Discount codes" }).click();
+    await page.getByRole("link", { name: "New code" }).click();
+    await page.getByLabel("Percent, 100 is free").fill("20");
+    await click(page, "Create code");
+    await page.locator("dialog .ferr").first().waitFor();
+    await page.getByLabel("Code", { exact: true }).fill("AUTUMN");
+    await click(page, "Create code");
+    await sees(page, "AUTUMN takes 20% off.");
+    await page.getByRole("link", { name: "AUTUMN" }).click();
+    const uses = page.getByLabel("Uses in all, optional");
+    await uses.fill("5");
+    const [code] = (await shop.seller.get("/v1/discount-codes")).body.data;
+    await shop.seller.patch(`/v1/discount-codes/${code.id}`, { percentOff: 30 });
+    await click(page, "Save");
+    await sees(page, "Changed elsewhere since you opened it.");
+    await click(page, "Keep mine");
+    await sees(page, "AUTUMN is changed for later purchases.");
+    const [changed] = (await shop.seller.get("/v1/discount-codes")).body.data;
+    assert.deepEqual([changed.percentOff, changed.maxRedemptions], [30, 5], "both changes are kept");
+    await context.close();
+  },
+);
 
 test("a payout: requested, with its entries, its statement and an account that the provider refuses", async () => {
   const shop = await openShop();
@@ -294,5 +307,17 @@ test("a payout: requested, with its entries, its statement and an account that t
   await page.getByRole("button", { name: "Fails" }).click();
   await click(page, "Use this account");
   await sees(page, "Later payouts go to acct_test_fails.");
+  await post(await signIn(shop.seller), "/account/payout-account/onboarding");
+  await page.reload();
+  const needed = page.getByRole("list", { name: "What the payment provider needs" });
+  await needed.waitFor();
+  assert.deepEqual(toWords(await needed.getByRole("listitem").allInnerTexts()), [
+    "Overdue Identity document",
+    "Overdue Bank account",
+  ]);
+  await sees(page, "The payment provider waits for what is overdue.");
+  await page.getByRole("button", { name: "Complete it" }).waitFor();
+  watched.complaints.length = 0;
+  await mustBeSound(watched, "payout account with requirements");
   await context.close();
 });

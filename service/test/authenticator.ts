@@ -15,19 +15,21 @@ export interface Authenticator {
   wrongCode(): string;
 }
 
+export const codeAt = (secret: string, ms: number): string =>
+  generateSync({ secret, epoch: Math.floor(ms / 1000) });
+
 export function authenticatorOf(market: Market, secret: string, backupCodes: string[] = []): Authenticator {
-  const codeAt = (ms: number) => generateSync({ secret, epoch: Math.floor(ms / 1000) });
   const app: Authenticator = {
     secret,
     backupCodes,
-    code: () => codeAt(market.clock.now.getTime()),
+    code: () => codeAt(secret, market.clock.now.getTime()),
     nextCode() {
       market.clock.forward(STEP_MS);
       return app.code();
     },
     wrongCode() {
       const now = market.clock.now.getTime();
-      const near = [-STEP_MS, 0, STEP_MS].map((ms) => codeAt(now + ms));
+      const near = [-STEP_MS, 0, STEP_MS].map((ms) => codeAt(secret, now + ms));
       return ["000000", "111111", "222222", "333333"].find((code) => !near.includes(code))!;
     },
   };
