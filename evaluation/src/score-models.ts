@@ -43,6 +43,12 @@ interface JudgedRuns extends CountedRuns {
   undecided: number;
 }
 
+interface AnsweringModel {
+  provider: string;
+  model: string;
+  isSandbox: boolean;
+}
+
 /** What a score card shows of one model. */
 export interface ModelScore extends CountedRuns {
   provider: string | null;
@@ -51,7 +57,8 @@ export interface ModelScore extends CountedRuns {
   passPowerK: { k: number; rate: ShownRate | null };
   medianCost: number | null;
   medianLatencyMs: number | null;
-  baseline: CountedRuns | null;
+  /** Of a workflow with the model that answered: its steps may have others. */
+  baseline: (CountedRuns & Partial<AnsweringModel>) | null;
   /** Never part of the numbers above. Absent: the evaluation has no judge. */
   judged?: JudgedRuns & { baseline: JudgedRuns | null };
 }
@@ -69,8 +76,11 @@ export function scoreModels(
     const own = runsOf(index);
     const counted = own.filter(hasVerdict);
     const measured = own.filter((run) => hasVerdict(run) || run.judgment);
+    const isWorkflow = provider === null;
+    // An evaluation of a workflow has one column with it, and at most one without it.
     const baseline = columns.findIndex(
-      (other) => other.kind === "baseline" && other.provider === provider && other.model === model,
+      (other) =>
+        other.kind === "baseline" && (isWorkflow || (other.provider === provider && other.model === model)),
     );
     return {
       ...{ provider, model, isSandbox },
@@ -78,7 +88,13 @@ export function scoreModels(
       passPowerK: { k: repeats, rate: toRate(passPowerK(countCases(counted), repeats)) },
       medianCost: median(measured.map(({ cost }) => cost).filter((cost) => cost !== null)),
       medianLatencyMs: median(measured.map(({ latencyMs }) => latencyMs).filter((time) => time !== null)),
-      baseline: baseline === -1 ? null : scoreRuns(runsOf(baseline).filter(hasVerdict)),
+      baseline:
+        baseline === -1
+          ? null
+          : {
+              ...scoreRuns(runsOf(baseline).filter(hasVerdict)),
+              ...(isWorkflow && toAnsweringModel(columns[baseline])),
+            },
       ...(hasJudge && {
         judged: {
           ...scoreJudgments(own),
@@ -87,6 +103,12 @@ export function scoreModels(
       }),
     };
   });
+}
+
+function toAnsweringModel(column: EvaluatedColumn | undefined): AnsweringModel | null {
+  if (!column) return null;
+  const { provider, model, isSandbox } = column;
+  return provider === null || model === null ? null : { provider, model, isSandbox };
 }
 
 const hasVerdict = ({ isPassed }: EvaluatedRun): boolean => isPassed !== null;

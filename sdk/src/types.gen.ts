@@ -62,7 +62,7 @@ export interface CardScore {
   isSandbox: boolean;
   /** USD of a run; null: not known */
   medianCost: number | null;
-  /** The same model with the variables alone; null: there is nothing to send without the product */
+  /** The bare model with the input alone */
   baseline: {
     passed: number;
     /** Runs with a deterministic verdict; a run without an output did not pass */
@@ -400,7 +400,7 @@ export interface ScoredModel {
   /** USD of a run; null: not known */
   medianCost: number | null;
   medianLatencyMs: number | null;
-  /** The same model with the variables alone; null: there is nothing to send without the product */
+  /** The same model with the input alone, without the product; null: a case has no input, or no step of a workflow calls a model */
   baseline: {
     passed: number;
     /** Runs with a deterministic verdict; a run without an output did not pass */
@@ -414,6 +414,10 @@ export interface ScoredModel {
       /** How many independent runs the interval is worth: repeats of one case are alike */
       effectiveN: number;
     } | null;
+    provider?: string;
+    /** Of a workflow: the model of its last call */
+    model?: string;
+    isSandbox?: boolean;
   } | null;
   /** By the judge, never part of the other numbers; absent: nothing was judged */
   judged?: {
@@ -1359,7 +1363,7 @@ export interface Refund {
   settledAt: string | null;
 }
 
-/** Ended runs of a prompt, without those on an openai-compatible address of the buyer's and without failures that the buyer's key caused. */
+/** Ended runs of the product, without those on an openai-compatible address of the buyer's and without failures that the buyer's key, limits or rejected approvals caused. */
 export interface RefundRuns {
   /** Of the buyer, since the purchase */
   buyer: {
@@ -2081,7 +2085,7 @@ export interface Evaluation {
 }
 
 export interface EvaluationColumn {
-  /** baseline: the model gets the variables alone, without the product; judge: it judges the outputs of another column */
+  /** baseline: the model gets the input alone, without the product; judge: it judges the outputs of another column */
   kind: Open<"product" | "baseline" | "judge">;
   /** Of a judge: the index of the column whose outputs it judges */
   judgedColumn: number | null;
@@ -2103,14 +2107,14 @@ export interface EvaluationColumn {
 }
 
 export interface EvaluateProduct {
-  /** For a prompt. Each model also runs the baseline: the variables alone */
+  /** For a prompt. Each model also runs the baseline: the variables alone, without the prompt */
   models?: ({
     /** A provider key of yours, or sandbox */
     apiKeyId: string;
     /** Default: the model of the product for this provider */
     model?: string;
   })[];
-  /** For a workflow: the keys of its steps by provider, as at execute */
+  /** For a workflow: the keys of its steps by provider, as at execute. The model of its last call also runs the baseline: the input alone */
   apiKeys?: Record<string, string>;
   /** How often each case runs on each model; cases times repeats are at most 200 */
   repeats?: number;
@@ -2129,7 +2133,7 @@ export interface EvaluationEstimate {
   /** Runs of all columns, with the calls of the judge */
   runs: number;
   columns: ({
-    /** baseline: the model gets the variables alone, without the product; judge: it judges the outputs of another column */
+    /** baseline: the model gets the input alone, without the product; judge: it judges the outputs of another column */
     kind: Open<"product" | "baseline" | "judge">;
     /** Of a judge: the index of the column whose outputs it judges */
     judgedColumn: number | null;

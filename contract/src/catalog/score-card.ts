@@ -56,10 +56,15 @@ const ScoredModel = z
     medianCost: z.number().nullable().describe("USD of a run; null: not known"),
     medianLatencyMs: z.number().nullable(),
     baseline: z
-      .object(counted)
+      .object({
+        ...counted,
+        provider: z.string().optional(),
+        model: z.string().optional().describe("Of a workflow: the model of its last call"),
+        isSandbox: z.boolean().optional(),
+      })
       .nullable()
       .describe(
-        "The same model with the variables alone; null: there is nothing to send without the product",
+        "The same model with the input alone, without the product; null: a case has no input, or no step of a workflow calls a model",
       ),
     judged: z
       .object({ ...judged, baseline: z.object(judged).nullable() })
@@ -70,8 +75,8 @@ const ScoredModel = z
 
 export const CardScore = z
   .object({
-    ...ScoredModel.pick({ provider: true, model: true, isSandbox: true, medianCost: true, baseline: true })
-      .shape,
+    ...ScoredModel.pick({ provider: true, model: true, isSandbox: true, medianCost: true }).shape,
+    baseline: z.object(counted).nullable().describe("The bare model with the input alone"),
     ...counted,
     rate: Rate.unwrap(),
   })

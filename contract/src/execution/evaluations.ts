@@ -27,11 +27,13 @@ export const EvaluateProduct = z
       .min(1)
       .max(MAX_EVALUATED_MODELS)
       .optional()
-      .describe("For a prompt. Each model also runs the baseline: the variables alone"),
+      .describe("For a prompt. Each model also runs the baseline: the variables alone, without the prompt"),
     apiKeys: z
       .record(z.string(), keyId)
       .optional()
-      .describe("For a workflow: the keys of its steps by provider, as at execute"),
+      .describe(
+        "For a workflow: the keys of its steps by provider, as at execute. The model of its last call also runs the baseline: the input alone",
+      ),
     repeats: z
       .int()
       .min(1)
@@ -62,7 +64,7 @@ const columnFields = {
   kind: z
     .enum(columnKinds)
     .describe(
-      "baseline: the model gets the variables alone, without the product; judge: it judges the outputs of another column",
+      "baseline: the model gets the input alone, without the product; judge: it judges the outputs of another column",
     ),
   judgedColumn: z.int().nullable().describe("Of a judge: the index of the column whose outputs it judges"),
   provider: z.string().nullable().describe("null: as the steps of the workflow say"),
@@ -236,7 +238,7 @@ export const create = endpoint({
   path: "/products/:productId/evaluations",
   summary: "Evaluate the current version of a product by its test set",
   description:
-    "For its author. Every case runs on every model as often as `repeats` says, on your provider keys, and beside it a baseline: the same model with the variables alone. No call starts that is expected to exceed `maxCost`, and the evaluation has then failed; open calls can end above it. They count neither as runs of the product nor in its analytics. With `judge`, a model judges each output by the rubrics of the test set.",
+    "For its author. Every case runs on every model as often as `repeats` says, on your provider keys, and beside it a baseline: the same model with the input alone, of a workflow the model of its last call. No call starts that is expected to exceed `maxCost`, and the evaluation has then failed; open calls can end above it. They count neither as runs of the product nor in its analytics. With `judge`, a model judges each output by the rubrics of the test set.",
   access,
   params: ofProduct,
   request: json(EvaluateProduct, example),

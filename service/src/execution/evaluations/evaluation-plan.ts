@@ -16,8 +16,9 @@ import { mustSupportProvider, type Product } from "../prompt-runs/prepare-run.ts
 import { findCostUsd } from "../provider-keys/cost.ts";
 import { findRunKey } from "../provider-keys/provider-keys.ts";
 import { checkRequirements } from "../workflow-runs/requirements.ts";
-import type { ColumnSpec } from "./column-run.ts";
+import { type ColumnSpec, toBaselineText } from "./column-run.ts";
 import { hashDefinition, type StoredJudge } from "./queries.ts";
+import { findBaselineModel } from "./workflow-baseline.ts";
 
 interface OutputColumn extends ColumnSpec {
   kind: "product" | "baseline";
@@ -61,10 +62,11 @@ export async function planEvaluation(
     ...findSizeProblems(testSet, request),
   ];
   if (problems.length > 0) throw fieldError("VALIDATION_ERROR", problems);
+  const hasInput = testSet.cases.every(({ input }) => toBaselineText(toRunInput(product, input)) !== "");
   const columns =
     product.type === "PROMPT"
-      ? await planPrompt(ctx, caller, product, request)
-      : await planWorkflow(ctx, caller, product, request);
+      ? await planPrompt(ctx, caller, product, request, hasInput)
+      : await planWorkflow(ctx, caller, product, request, hasInput);
   const judge = await planJudge(ctx, caller, testSet, request);
   return {
     product,
@@ -103,12 +105,13 @@ function findSizeProblems({ cases }: StoredTestSet, { repeats }: EvaluateProduct
   ];
 }
 
-/** Each model with the product, then without it. A prompt without variables has no baseline: there is nothing to send. */
+/** Each model with the product, then without it. Cases without input have no baseline: there is nothing to send. */
 async function planPrompt(
   ctx: Context,
   caller: Member,
   product: Product,
   { models, apiKeys }: EvaluateProduct,
+  hasInput: boolean,
 ): Promise<OutputColumn[]> {
   if (apiKeys) throw ruleViolation("apiKeys", "is for workflows: send models for a prompt");
   if (!models) throw ruleViolation("models", "is required for a prompt");
@@ -126,17 +129,18 @@ async function planPrompt(
     if (findCostUsd(call, 1, 1) === null) throw ruleViolation(field, unknownPriceReason(call));
     const column = { provider: key.provider, model, isSandbox: key.provider === "sandbox" };
     columns.push({ ...column, kind: "product", apiKeys: { [key.provider]: apiKeyId } });
-    if (product.variables.length > 0)
-      columns.push({ ...column, kind: "baseline", apiKeys: { [key.provider]: apiKeyId } });
+    if (hasInput) columns.push({ ...column, kind: "baseline", apiKeys: { [key.provider]: apiKeyId } });
   }
   return columns;
 }
 
+/** The workflow, then the model of its last call with the input alone. */
 async function planWorkflow(
   ctx: Context,
   caller: Member,
   product: Product,
   { models, apiKeys = {} }: EvaluateProduct,
+  hasInput: boolean,
 ): Promise<OutputColumn[]> {
   if (models) throw ruleViolation("models", "is for prompts: the steps of a workflow set their models");
   const workflow = Workflow.parse(JSON.parse(product.content));
@@ -146,7 +150,11 @@ async function planWorkflow(
     Object.values(apiKeys).map(async (id) => (await findRunKey(ctx, caller, id)).provider),
   );
   const isSandbox = providers.length > 0 && providers.every((provider) => provider === "sandbox");
-  return [{ kind: "product", provider: null, model: null, isSandbox, apiKeys }];
+  const bare = hasInput ? await findBaselineModel(ctx, caller, workflow, apiKeys) : null;
+  return [
+    { kind: "product", provider: null, model: null, isSandbox, apiKeys },
+    ...(bare ? [{ kind: "baseline" as const, ...bare }] : []),
+  ];
 }
 
 interface PlannedJudge {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { EvaluationStatement } from "@stoa/contract";
-import { gradeOutput } from "@stoa/evaluation";
+import { gradeOutput, verifyEvaluation } from "@stoa/evaluation";
 import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from "jose";
 import {
   evaluationOf,
@@ -408,12 +408,14 @@ test("the proof: signed, without texts of hidden cases, and the numbers of the c
   ]);
 });
 
-test("a workflow: one column with the keys of its steps, and a product step's model in place of the default", async () => {
+test("a workflow: a column with the keys of its steps and a product step's model, then that model with the input alone", async () => {
   const poem = await createProduct(author, { content: "A poem about {{topic}}" });
   const step = { id: "poem", type: "product", productId: poem, variables: { topic: "input.topic" } };
   const input = { type: "object", required: ["topic"], properties: { topic: { type: "string" } } };
   const more = { steps: [{ ...step, model: "sandbox-echo" }], result: "{'text': steps.poem.output}" };
-  const productId = await createWorkflow(author, { input, ...more });
+  const productId = await createWorkflow(author, { input, ...more }, { compatibility: ["openai"] });
+  const published = await author.post(`/v1/products/${productId}/publish`);
+  assert.equal(published.body.data?.status, "published", published.text);
   await storeTestSet(author, productId, [
     {
       title: "Right",
@@ -424,10 +426,32 @@ test("a workflow: one column with the keys of its steps, and a product step's mo
   ]);
   const request = { apiKeys: { sandbox: "sandbox" }, repeats: 2, maxCost: 1 };
   assertError(await postEvaluation(author, productId), 422, "VALIDATION_ERROR", "models");
-  const done = await untilEvaluated(market, author, await startEvaluation(author, productId, request));
+  const estimate = await author.post(`/v1/products/${productId}/evaluations/estimate`, request);
+  assert.deepEqual(
+    estimate.body.data?.columns.map(({ kind, runs }: { kind: string; runs: number }) => [kind, runs]),
+    [
+      ["product", 4],
+      ["baseline", 4],
+    ],
+    estimate.text,
+  );
+  const id = await startEvaluation(author, productId, request);
+  const done = await untilEvaluated(market, author, id);
   assert.equal(done.status, "completed", JSON.stringify(done.error));
-  assert.deepEqual(countsOf(done), [["product", null, 2, 4]]);
+  assert.deepEqual(countsOf(done), [
+    ["product", null, 2, 4],
+    ["baseline", "sandbox-echo", 0, 4],
+  ]);
   assert.deepEqual(JSON.parse(done.results[0].output), { text: "[sandbox] A poem about rain" });
+  const bare = done.results.find(({ column }: { column: number }) => column === 1);
+  assert.equal(bare.output, "[sandbox] topic: rain");
+  const { scoreCard } = (await stranger.get(`/v1/products/${productId}/score-card`)).body.data;
+  const shown = { provider: "sandbox", model: "sandbox-echo", isSandbox: true };
+  assert.deepEqual(scoreCard.models[0].baseline, { passed: 0, n: 4, rate: rateOf(0, 2), ...shown });
+  const proof = (await stranger.get(`/v1/evaluations/${id}/proof`)).body.data;
+  const { keys } = (await (await fetch(proof.keysUrl)).json()) as { keys: [] };
+  const verified = await verifyEvaluation(proof, keys);
+  assert.deepEqual(verified.problems, []);
   const outer = await createWorkflow(author, {
     steps: [{ ...step, productId, variables: { topic: "'x'" }, model: "sandbox-echo" }],
   });
