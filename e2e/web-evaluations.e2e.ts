@@ -4,7 +4,7 @@ import { after, before } from "node:test";
 import { startEvaluation, storeTestSet, untilEvaluated } from "@stoa/service/test/evaluations.ts";
 import { createProduct } from "@stoa/service/test/factories.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
-import { startWorker } from "@stoa/service/test/workflows.ts";
+import { createWorkflow, echoStep, startWorker } from "@stoa/service/test/workflows.ts";
 import type { Browser, Page } from "playwright-core";
 import { click, looks, openBrowser, openContext, sees } from "./browser.ts";
 import { everyRun, test } from "./full-run.ts";
@@ -83,6 +83,59 @@ everyRun("a seller adds tests and evaluates the product; visitors see the score 
     await mustBeSound(listing, "product with a score card");
     await visitor.close();
   }
+});
+
+test("a seller tests a workflow beside its canvas; visitors see what it adds to its last model", async () => {
+  const { session, context } = await openMember(market, browser);
+  const productId = await createWorkflow(
+    session,
+    {
+      input: {
+        type: "object",
+        required: ["topic"],
+        properties: { topic: { type: "string" }, lines: { type: "integer", minimum: 1 } },
+      },
+      steps: [echoStep("poem", "A poem about {{topic}}", { vars: { topic: "input.topic" } })],
+      result: "steps.poem.output",
+    },
+    { compatibility: ["openai"] },
+  );
+  const editor = await openAt(context, market, `/studio/workflows/${productId}`);
+  const { page } = editor;
+  await page.getByRole("link", { name: "Tests" }).click();
+  const dialog = page.getByRole("dialog");
+  await click(page, "Add a test");
+  await dialog.getByLabel("What it tests", { exact: true }).fill("Is a poem");
+  await dialog.getByLabel("topic", { exact: true }).fill("rain");
+  await dialog.getByLabel(/^lines/).fill("many");
+  await dialog.getByLabel("Check 1: value").fill("poem about {{topic}}");
+  await click(page, "Save the test");
+  await sees(page, /Enter a whole number from 1/);
+  await dialog.getByLabel(/^lines/).fill("4");
+  await click(page, "Save the test");
+  await page.getByRole("cell", { name: "Is a poem", exact: true }).waitFor();
+  const { cases } = (await session.get(`/v1/products/${productId}/test-set`)).body.data;
+  assert.deepEqual(cases[0].input, { topic: "rain", lines: 4 });
+
+  assert.equal((await session.post(`/v1/products/${productId}/publish`)).status, 200);
+  await sees(page, /^6 runs, about/);
+  await click(page, "Evaluate");
+  await page.getByText("Running", { exact: true }).waitFor();
+  const [{ id }] = (await session.get(`/v1/products/${productId}/evaluations`)).body.data;
+  await untilEvaluated(market, session, id);
+  await page.getByRole("button", { name: /^Is a poem, As its steps say \(practice\): 3 of 3/ }).waitFor();
+  await page.getByRole("button", { name: /^Is a poem, sandbox-echo \(practice\), bare: 0 of 3/ }).click();
+  await sees(page, "Run 1: did not pass");
+  await mustBeSound(editor, "tests of a workflow");
+  const narrow = await openMember(market, browser, { session, look: { width: 320 } });
+  const small = await openAt(narrow.context, market, `/studio/workflows/${productId}?view=tests`);
+  await small.page.getByRole("cell", { name: "Is a poem", exact: true }).first().waitFor();
+  await mustBeSound(small, "tests of a workflow on a narrow screen");
+
+  const listing = await openAt(await openContext(browser), market, `/p/${productId}`);
+  const card = listing.page.getByRole("region", { name: "Score card" });
+  await card.getByText("sandbox-echo without this product").waitFor();
+  await mustBeSound(listing, "workflow with a score card");
 });
 
 /** The evaluation that the downloaded file proves, and its number of receipts. */

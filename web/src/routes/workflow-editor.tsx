@@ -3,7 +3,7 @@ import { lazyPage } from "../lib/lazy-page.ts";
 import { editedProductQuery } from "../queries/workflow-editor.ts";
 import { requireAccount, rootRoute } from "./root.tsx";
 
-export type EditorView = "canvas" | "split" | "source";
+export type EditorView = "canvas" | "split" | "source" | "tests";
 
 export interface EditorSearch {
   view?: EditorView;
@@ -12,7 +12,7 @@ export interface EditorSearch {
   run?: string;
 }
 
-const VIEWS: readonly string[] = ["split", "source"];
+const VIEWS: readonly string[] = ["split", "source", "tests"];
 
 const editorRoute = createRoute({
   getParentRoute: () => rootRoute,

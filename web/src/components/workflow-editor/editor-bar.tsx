@@ -10,6 +10,7 @@ import {
   CloudIcon,
   CodeIcon,
   ColumnsIcon,
+  FlaskIcon,
   PlayIcon,
   RedoIcon,
   UndoIcon,
@@ -64,6 +65,7 @@ export function EditorBar({ editor, view, isNarrow, onPublished }: EditorBarProp
         <ViewLink view="canvas" current={view} />
         {!isNarrow && <ViewLink view="split" current={view} />}
         <ViewLink view="source" current={view} />
+        <ViewLink view="tests" current={view} />
       </nav>
       <SaveLabel editor={editor} />
       <span className="tag workflow-version">
@@ -124,6 +126,7 @@ const VIEWS: Record<EditorView, { label: string; icon: ReactNode }> = {
   canvas: { label: "Canvas", icon: <WorkflowIcon /> },
   split: { label: "Split", icon: <ColumnsIcon /> },
   source: { label: "Source", icon: <CodeIcon /> },
+  tests: { label: "Tests", icon: <FlaskIcon /> },
 };
 
 /** Not rendered with each step that opens: a link of the router costs more than a field. */

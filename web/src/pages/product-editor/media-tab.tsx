@@ -2,10 +2,10 @@ import type { ProductFile, ProductImage } from "@stoa/sdk";
 import { useState } from "react";
 import { stoa } from "../../api.ts";
 import { ConfirmDialog } from "../../components/dialog.tsx";
+import { DropZone } from "../../components/drop-zone.tsx";
 import { ArrowUpIcon, FileIcon, TrashIcon } from "../../components/icons.tsx";
 import { formatBytes } from "../../lib/format.ts";
 import { showError } from "../../lib/toasts.ts";
-import { DropZone } from "./drop-zone.tsx";
 import { useEditor } from "./editor-context.tsx";
 import { UploadList, useUploads } from "./uploads.tsx";
 

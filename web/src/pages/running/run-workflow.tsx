@@ -10,7 +10,7 @@ import { Part } from "../../components/part.tsx";
 import { RunBar } from "../../components/running/run-bar.tsx";
 import { StartErrorStrip } from "../../components/running/run-failure.tsx";
 import { RunHistory } from "../../components/running/run-history.tsx";
-import { defaultKey, type KeyChoice, useKeyChoices } from "../../components/running/run-target.ts";
+import type { KeyChoice } from "../../components/running/run-target.ts";
 import {
   fieldsOf,
   readInput,
@@ -20,26 +20,21 @@ import {
 } from "../../components/running/schema-fields.tsx";
 import { showSteps } from "../../components/running/step-state.ts";
 import { describeRange } from "../../components/running/tally.tsx";
-import { KeyField, VersionField } from "../../components/running/target-fields.tsx";
+import { VersionField } from "../../components/running/target-fields.tsx";
 import { useEstimatedCalls } from "../../components/running/workflow-costs.ts";
+import { useWorkflowKeys, WorkflowKeyFields } from "../../components/running/workflow-keys.tsx";
 import { SkeletonRows } from "../../components/skeleton.tsx";
 import { curlOf } from "../../lib/curl.ts";
 import { describeError } from "../../lib/errors.ts";
 import { formatCost, formatCount } from "../../lib/format.ts";
 import { literalOf } from "../../lib/object-literal.ts";
-import { providerName, runsEveryProduct } from "../../lib/providers.ts";
 import type { CostRange } from "../../lib/run-costs.ts";
 import { readDraft, writeDraft } from "../../lib/run-drafts.ts";
 import { useStartOnce } from "../../lib/start-once.ts";
 import { useDebounced } from "../../lib/use-debounced.ts";
 import { useRunKeys } from "../../lib/use-run-keys.ts";
-import {
-  parseDefinition,
-  providersOf,
-  runsProducts,
-  type WorkflowDefinition,
-} from "../../lib/workflow-definition.ts";
-import { executionQuery, keysQuery, versionQuery } from "../../queries/running.ts";
+import { parseDefinition, type WorkflowDefinition } from "../../lib/workflow-definition.ts";
+import { executionQuery, versionQuery } from "../../queries/running.ts";
 import WorkflowRun from "./workflow-run.tsx";
 
 const Graph = lazy(() => import("../../components/running/workflow-graph.tsx"));
@@ -144,30 +139,17 @@ interface WorkflowFormProps {
 function WorkflowForm({ product, definition, draft, setDraft }: WorkflowFormProps) {
   const navigate = route.useNavigate();
   const client = useQueryClient();
-  const all = useKeyChoices([...providersOf(definition)]);
-  const keysFor = (provider: string) =>
-    all.filter((key) => key.provider === provider || runsEveryProduct(key.provider));
-  const chosen = Object.fromEntries(
-    providersOf(definition).map((provider) => [
-      provider,
-      chosenKey(keysFor(provider), draft.keys[provider], provider),
-    ]),
-  );
-  const stored = client.getQueryData(keysQuery.queryKey) ?? [];
-  const request = toRequest(product, definition, {
-    ...draft,
-    keys: { ...(runsProducts(definition) && keysOfProducts(stored, all)), ...ids(chosen) },
-  });
+  const keys = useWorkflowKeys(definition, draft.keys);
+  const request = toRequest(product, definition, { ...draft, keys: keys.apiKeys });
   const fields = fieldsOf(definition.input);
   const { errors: invalid } = readInput(fields, draft.typed);
   const isCostValid = draft.maxCost === "" || Number(draft.maxCost) > 0;
-  const missingKeys = Object.entries(chosen).filter(([, key]) => key === undefined);
-  const isComplete = Object.keys(invalid).length === 0 && isCostValid && missingKeys.length === 0;
+  const isComplete = Object.keys(invalid).length === 0 && isCostValid && keys.isComplete;
   const [isChecked, check] = useState(false);
   const { start, isPending, error, clearError } = useStartOnce((body: ExecuteWorkflow, options) =>
     stoa.ai.workflows.execute(product.id, body, options),
   );
-  const estimate = useFormEstimate(product, request, chosen, Object.keys(invalid).length === 0);
+  const estimate = useFormEstimate(product, request, keys.chosen, Object.keys(invalid).length === 0);
   const startRun = async () => {
     check(true);
     if (!isComplete) return;
@@ -209,21 +191,13 @@ function WorkflowForm({ product, definition, draft, setDraft }: WorkflowFormProp
         />
         {fields.length === 0 && <p className="soft">This workflow asks for nothing.</p>}
         <div className="key-row">
-          {providersOf(definition)
-            .filter((provider) => provider !== "sandbox")
-            .map((provider) => (
-              <KeyField
-                key={provider}
-                label={`Key for ${providerName(provider)}`}
-                providers={[provider]}
-                keys={keysFor(provider)}
-                value={chosen[provider]?.id ?? ""}
-                error={serverErrors[`apiKeys.${provider}`]}
-                onChange={(keyId) =>
-                  setDraft((old) => ({ ...old, keys: { ...old.keys, [provider]: keyId } }))
-                }
-              />
-            ))}
+          <WorkflowKeyFields
+            keys={keys}
+            errors={serverErrors}
+            onPick={(provider, keyId) =>
+              setDraft((old) => ({ ...old, keys: { ...old.keys, [provider]: keyId } }))
+            }
+          />
         </div>
         <details className="run-limits" open={draft.maxCost !== "" || undefined}>
           <summary className="m">Version and limits</summary>
@@ -279,26 +253,6 @@ function WorkflowForm({ product, definition, draft, setDraft }: WorkflowFormProp
 
 const amountOf = (range: CostRange | null): string =>
   range === null ? "" : range.high === 0 ? ", free" : `, about ${formatCost(range.high)}`;
-
-/** The chosen key, else the newest of the provider itself, else one that serves every model. */
-const chosenKey = (keys: KeyChoice[], id: string | undefined, provider: string): KeyChoice | undefined =>
-  keys.find((key) => key.id === id) ??
-  keys.find((key) => key.provider === provider && key.status !== "invalid") ??
-  defaultKey(keys);
-
-const ids = (chosen: Record<string, KeyChoice | undefined>): Record<string, string> =>
-  Object.fromEntries(Object.entries(chosen).flatMap(([provider, key]) => (key ? [[provider, key.id]] : [])));
-
-/** Which provider a product in a step uses is not known here: it takes the first key that fits. */
-const keysOfProducts = (stored: { id: string; provider: string; status: string }[], all: KeyChoice[]) => ({
-  ...Object.fromEntries(
-    stored
-      .filter(({ status }) => status !== "invalid")
-      .toReversed()
-      .map(({ id, provider }) => [provider, id]),
-  ),
-  ...(all.some(({ id }) => id === "sandbox") && { sandbox: "sandbox" }),
-});
 
 /** `input.topic` belongs to the field `topic`, and `input.parts[0]` to `parts`. */
 const inputErrors = (errors: Record<string, string>): Record<string, string> =>

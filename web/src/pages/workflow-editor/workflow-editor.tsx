@@ -22,6 +22,7 @@ import type { EditorView } from "../../routes/workflow-editor.tsx";
 
 const Canvas = lazy(() => import("../../components/workflow-editor/canvas.tsx"));
 const Source = lazy(() => import("../../components/workflow-editor/source.tsx"));
+const WorkflowTests = lazy(() => import("../../components/workflow-editor/workflow-tests.tsx"));
 
 const route = getRouteApi("/studio/workflows/$productId");
 
@@ -71,20 +72,7 @@ function Editor({ onPublished }: { onPublished: () => void }) {
       <main id="content" className={`workflow-editor is-${view}`}>
         <EditorBar editor={editor} view={view} isNarrow={isNarrow} onPublished={onPublished} />
         <ConflictStrip saver={saver} text={document.text} execute={editor.execute} />
-        {isNarrow && view === "canvas" ? (
-          <StepList />
-        ) : (
-          <div className="workflow-area">
-            {view !== "source" && !isNarrow && <Palette />}
-            <div className="workflow-middle">
-              <Part fallback={<SkeletonRows />}>
-                {view !== "source" && <Canvas />}
-                {view !== "canvas" && <Source />}
-              </Part>
-            </div>
-            {view === "source" ? <ProblemList /> : <SelectedForm editor={editor} />}
-          </div>
-        )}
+        <EditorArea editor={editor} view={view} isNarrow={isNarrow} />
         <ProblemBar
           isChecked={isChecked}
           note={
@@ -93,6 +81,34 @@ function Editor({ onPublished }: { onPublished: () => void }) {
         />
       </main>
     </EditorProvider>
+  );
+}
+
+interface EditorAreaProps {
+  editor: OpenEditor;
+  view: EditorView;
+  isNarrow: boolean;
+}
+
+function EditorArea({ editor, view, isNarrow }: EditorAreaProps) {
+  if (view === "tests")
+    return (
+      <Part fallback={<SkeletonRows />}>
+        <WorkflowTests editor={editor} />
+      </Part>
+    );
+  if (isNarrow && view === "canvas") return <StepList />;
+  return (
+    <div className="workflow-area">
+      {view !== "source" && !isNarrow && <Palette />}
+      <div className="workflow-middle">
+        <Part fallback={<SkeletonRows />}>
+          {view !== "source" && <Canvas />}
+          {view !== "canvas" && <Source />}
+        </Part>
+      </div>
+      {view === "source" ? <ProblemList /> : <SelectedForm editor={editor} />}
+    </div>
   );
 }
 

@@ -1,10 +1,10 @@
 import type { EvaluationDetail } from "@stoa/sdk";
 import { useQuery } from "@tanstack/react-query";
 import { Fragment, useState } from "react";
-import { ErrorStrip } from "../../components/page-error.tsx";
-import { SkeletonRows } from "../../components/skeleton.tsx";
 import { formatCost, formatCount } from "../../lib/format.ts";
 import { evaluationQuery } from "../../queries/evaluations.ts";
+import { ErrorStrip } from "../page-error.tsx";
+import { SkeletonRows } from "../skeleton.tsx";
 
 const POLL_MS = 2_000;
 
@@ -24,7 +24,7 @@ export function EvaluationResults({ evaluationId }: { evaluationId: string }) {
   const resultsOf = (testCase: number, column: number) =>
     data.results.filter((result) => result.case === testCase && result.column === column);
   return (
-    <div className="editor-scroll stack">
+    <div className="test-scroll stack">
       <JudgeNote evaluation={data} />
       <table className="verdicts">
         <caption className="hidden">Passed runs of each test on each model</caption>

@@ -1,12 +1,14 @@
-import type { TestCaseInput } from "@stoa/sdk";
+import type { ProductDetail, TestCaseInput } from "@stoa/sdk";
 import { type FormEvent, useState } from "react";
-import { Dialog, DialogButtons } from "../../components/dialog.tsx";
-import { Field, fieldErrors } from "../../components/field.tsx";
-import { FormError } from "../../components/form-error.tsx";
-import { PlusIcon } from "../../components/icons.tsx";
+import { Dialog, DialogButtons } from "../dialog.tsx";
+import { Field, fieldErrors } from "../field.tsx";
+import { FormError } from "../form-error.tsx";
+import { PlusIcon } from "../icons.tsx";
+import { CaseInputFields, useCaseInputs } from "./case-inputs.tsx";
 import { ASSERTION_KINDS, type AssertionRow, kindOf, NEW_ROW, toAssertion, toRow } from "./test-cases.ts";
 
 interface TestCaseDialogProps {
+  product: ProductDetail;
   testCase: TestCaseInput;
   isNew: boolean;
   /** Of the last save. */
@@ -25,10 +27,11 @@ let lastId = 0;
 const withId = (row: AssertionRow): EditedAssertion => ({ id: ++lastId, row });
 
 export function TestCaseDialog(props: TestCaseDialogProps) {
-  const { testCase, isNew, error, isPending, position, onSave, onClose } = props;
+  const { product, testCase, isNew, error, isPending, position, onSave, onClose } = props;
   const [title, setTitle] = useState(testCase.title);
   const [isHidden, setHidden] = useState(testCase.isHidden ?? false);
-  const [input, setInput] = useState<Record<string, string>>(() => toTexts(testCase.input ?? {}));
+  const inputs = useCaseInputs(product, testCase);
+  const [invalid, setInvalid] = useState<Record<string, string>>({});
   const [assertions, setAssertions] = useState<EditedAssertion[]>(() =>
     testCase.assert.length === 0 ? [withId(NEW_ROW)] : testCase.assert.map(toEdited),
   );
@@ -51,7 +54,9 @@ export function TestCaseDialog(props: TestCaseDialogProps) {
         return;
       }
     }
-    onSave({ ...testCase, title, isHidden, input: toValues(input, testCase.input ?? {}), assert });
+    const { input, errors: ofInputs } = inputs.read();
+    setInvalid(ofInputs);
+    if (Object.keys(ofInputs).length === 0) onSave({ ...testCase, title, isHidden, input, assert });
   };
   return (
     <Dialog title={isNew ? "New test" : "Edit the test"} onClose={onClose}>
@@ -69,20 +74,7 @@ export function TestCaseDialog(props: TestCaseDialogProps) {
             />
           )}
         </Field>
-        {Object.entries(input).map(([name, value]) => (
-          <Field key={name} label={<code>{name}</code>} error={errors[`${place}.input.${name}`]}>
-            {(control) => (
-              <textarea
-                {...control}
-                className="input"
-                rows={2}
-                dir="auto"
-                value={value}
-                onChange={({ target }) => setInput((old) => ({ ...old, [name]: target.value }))}
-              />
-            )}
-          </Field>
-        ))}
+        <CaseInputFields inputs={inputs} errors={{ ...inputErrors(errors, place), ...invalid }} />
         <fieldset className="plain stack">
           <legend className="m">The output …</legend>
           {assertions.map((one, at) =>
@@ -142,6 +134,15 @@ export function TestCaseDialog(props: TestCaseDialogProps) {
     </Dialog>
   );
 }
+
+/** By the name of the input: `cases[0].input.parts[1]` belongs to `parts`. */
+const inputErrors = (errors: Record<string, string>, place: string): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(errors).flatMap(([field, text]) => {
+      const rest = field.startsWith(`${place}.input`) ? field.slice(`${place}.input`.length) : null;
+      return rest === null ? [] : [[/^\.([A-Za-z_]\w*)/.exec(rest)?.[1] ?? "", text]];
+    }),
+  );
 
 function toEdited(assertion: TestCaseInput["assert"][number]): EditedAssertion {
   const row = toRow(assertion);
@@ -220,23 +221,3 @@ function AssertionFields({ row, number, error, onChange, onRemove }: AssertionFi
     </div>
   );
 }
-
-const toTexts = (input: Record<string, unknown>): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(input).map(([name, value]) => [
-      name,
-      typeof value === "string" ? value : JSON.stringify(value),
-    ]),
-  );
-
-/** An empty variable gets its default. A value that was no text, and was not changed, stays what it was. */
-const toValues = (texts: Record<string, string>, before: Record<string, unknown>): Record<string, unknown> =>
-  Object.fromEntries(
-    Object.entries(texts)
-      .filter(([, text]) => text !== "")
-      .map(([name, text]) => {
-        const old = before[name];
-        const isUnchanged = old !== undefined && typeof old !== "string" && JSON.stringify(old) === text;
-        return [name, isUnchanged ? old : text];
-      }),
-  );

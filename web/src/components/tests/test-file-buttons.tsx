@@ -1,7 +1,7 @@
 import type { TestCaseInput } from "@stoa/sdk";
 import { lazy, useState } from "react";
-import { DownloadIcon, UploadIcon } from "../../components/icons.tsx";
-import { Part } from "../../components/part.tsx";
+import { DownloadIcon, UploadIcon } from "../icons.tsx";
+import { Part } from "../part.tsx";
 
 const ImportDialog = lazy(() => import("./import-tests-dialog.tsx"));
 const ExportDialog = lazy(() => import("./export-tests-dialog.tsx"));

@@ -1,10 +1,10 @@
 import { stoa } from "../../api.ts";
-import { Dialog, DialogButtons } from "../../components/dialog.tsx";
-import { FormError } from "../../components/form-error.tsx";
-import { DownloadIcon } from "../../components/icons.tsx";
 import { saveResponse } from "../../lib/save-file.ts";
 import { refusedParts, TEST_FORMATS, type TestFormat } from "../../lib/test-files.ts";
 import { useAction } from "../../lib/use-action.ts";
+import { Dialog, DialogButtons } from "../dialog.tsx";
+import { FormError } from "../form-error.tsx";
+import { DownloadIcon } from "../icons.tsx";
 import { RefusedParts } from "./test-file-parts.tsx";
 
 /** The stored tests as a file. */

@@ -1,8 +1,8 @@
 import type { TestSet } from "@stoa/sdk";
-import { type KeyChoice, type Target, useKeyChoices } from "../../components/running/run-target.ts";
-import { TargetFields } from "../../components/running/target-fields.tsx";
 import { PROVIDERS } from "../../lib/providers.ts";
-import { useEditor } from "./editor-context.tsx";
+import { type KeyChoice, type Target, useKeyChoices } from "../running/run-target.ts";
+import { TargetFields } from "../running/target-fields.tsx";
+import { useTestedProduct } from "./tested-product.ts";
 
 /** Keys of all providers: a judge runs no product. */
 export const useJudgeKeys = (): KeyChoice[] => useKeyChoices(PROVIDERS);
@@ -29,7 +29,7 @@ interface JudgeFieldsProps {
 
 /** Whether a model judges the rubrics, and which. */
 export function JudgeFields({ target, keys, errors, onChange }: JudgeFieldsProps) {
-  const { product } = useEditor();
+  const product = useTestedProduct();
   const own = errors["judge"];
   return (
     <fieldset className="plain stack">

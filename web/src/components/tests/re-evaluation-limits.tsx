@@ -2,18 +2,18 @@ import type { ReEvaluation } from "@stoa/sdk";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { stoa } from "../../api.ts";
-import { Field, fieldErrors } from "../../components/field.tsx";
-import { FormError } from "../../components/form-error.tsx";
-import { ErrorStrip } from "../../components/page-error.tsx";
 import { formatCost } from "../../lib/format.ts";
 import { showError, showToast } from "../../lib/toasts.ts";
 import { useAction } from "../../lib/use-action.ts";
 import { reEvaluationQuery } from "../../queries/evaluations.ts";
-import { useEditor } from "./editor-context.tsx";
+import { Field, fieldErrors } from "../field.tsx";
+import { FormError } from "../form-error.tsx";
+import { ErrorStrip } from "../page-error.tsx";
+import { useTestedProduct } from "./tested-product.ts";
 
 /** The limits within which the service evaluates the product again on the seller's keys. */
 export function ReEvaluationLimits() {
-  const { product } = useEditor();
+  const product = useTestedProduct();
   const { data: settings, error } = useQuery(reEvaluationQuery(product.id));
   return (
     <section className="stack">
@@ -39,7 +39,7 @@ const Paused = ({ paused }: { paused: NonNullable<ReEvaluation["paused"]> }) => 
 );
 
 function Limits({ settings }: { settings: ReEvaluation }) {
-  const { product } = useEditor();
+  const product = useTestedProduct();
   const client = useQueryClient();
   const [maxCost, setMaxCost] = useState(String(settings.maxCost ?? 1));
   const [monthlyBudget, setMonthlyBudget] = useState(String(settings.monthlyBudget ?? 5));
@@ -69,7 +69,7 @@ function Limits({ settings }: { settings: ReEvaluation }) {
   return (
     <form className="stack narrow-form" onSubmit={submit} noValidate data-own-undo>
       <FormError error={save.error} title="The limits were not saved" />
-      <div className="editor-pair">
+      <div className="test-pair">
         <Field label="One evaluation, in USD" error={errors["maxCost"]}>
           {(control) => (
             <input

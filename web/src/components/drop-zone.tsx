@@ -1,5 +1,5 @@
 import { type DragEvent, useRef, useState } from "react";
-import { UploadIcon } from "../../components/icons.tsx";
+import { UploadIcon } from "./icons.tsx";
 
 interface DropZoneProps {
   /** "Image file" */

@@ -1,23 +1,21 @@
+import { MAX_FILE_CHARACTERS } from "@stoa/evaluation/limits";
 import type { TestCaseInput, TestSetImportResult } from "@stoa/sdk";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { stoa } from "../../api.ts";
-import { Dialog, DialogButtons } from "../../components/dialog.tsx";
-import { Field } from "../../components/field.tsx";
-import { FormError } from "../../components/form-error.tsx";
-import { AlertIcon, CheckIcon } from "../../components/icons.tsx";
-import { ShowAsCode } from "../../components/show-as-code.tsx";
 import { curlOf } from "../../lib/curl.ts";
 import { formatCount } from "../../lib/format.ts";
 import { formatOfName, refusedParts, TEST_FORMATS, type TestFormat } from "../../lib/test-files.ts";
 import { showError, showToast } from "../../lib/toasts.ts";
 import { useAction } from "../../lib/use-action.ts";
 import { testSetQuery } from "../../queries/evaluations.ts";
-import { DropZone } from "./drop-zone.tsx";
+import { Dialog, DialogButtons } from "../dialog.tsx";
+import { DropZone } from "../drop-zone.tsx";
+import { Field } from "../field.tsx";
+import { FormError } from "../form-error.tsx";
+import { AlertIcon, CheckIcon } from "../icons.tsx";
+import { ShowAsCode } from "../show-as-code.tsx";
 import { RefusedParts } from "./test-file-parts.tsx";
-
-/** Of the service. */
-const MOST_CHARACTERS = 1_000_000;
 
 interface TestFile {
   format: TestFormat;
@@ -41,7 +39,7 @@ export default function ImportTestsDialog({ productId, cases, onClose }: ImportT
       await stoa.products.testSet.import(productId, { ...chosen, dryRun: true }),
   });
   const write = useImport(productId, cases, onClose);
-  const isTooLong = file.content.length > MOST_CHARACTERS;
+  const isTooLong = file.content.length > MAX_FILE_CHARACTERS;
   const change = (part: Partial<TestFile>) => {
     // What was checked is no longer what is here.
     checked.reset();
@@ -53,7 +51,7 @@ export default function ImportTestsDialog({ productId, cases, onClose }: ImportT
     const next = { format: formatOfName(chosen.name) ?? file.format, content: await chosen.text() };
     change(next);
     setName(chosen.name);
-    if (next.content.length <= MOST_CHARACTERS) check(next);
+    if (next.content.length <= MAX_FILE_CHARACTERS) check(next);
   };
   const error = write.error ?? checked.error;
   const refused = refusedParts(error);
@@ -85,7 +83,7 @@ export default function ImportTestsDialog({ productId, cases, onClose }: ImportT
         </Field>
         <Field
           label={name === null ? "Or its text" : `Text of ${name}`}
-          error={isTooLong ? `Use at most ${formatCount(MOST_CHARACTERS)} characters.` : undefined}
+          error={isTooLong ? `Use at most ${formatCount(MAX_FILE_CHARACTERS)} characters.` : undefined}
         >
           {(control) => (
             <textarea

@@ -1,4 +1,4 @@
-import type { ProductDetail, TestCaseInput } from "@stoa/sdk";
+import type { TestCaseInput } from "@stoa/sdk";
 
 type AnyAssertion = TestCaseInput["assert"][number];
 
@@ -51,19 +51,7 @@ export const NEW_ROW: AssertionRow = {
   rest: {},
 };
 
-/** Of a prompt, with its variables; of a workflow, with the properties of its input. */
-export const newCase = ({ variables }: Pick<ProductDetail, "variables">): TestCaseInput => ({
-  title: "",
-  isHidden: false,
-  input: Object.fromEntries(variables.map(({ name }) => [name, ""])),
-  assert: [],
-});
-
-/** With the variables that a stored case leaves to their defaults. */
-export const withAllInputs = (
-  testCase: TestCaseInput,
-  product: Pick<ProductDetail, "variables">,
-): TestCaseInput => ({ ...testCase, input: { ...newCase(product).input, ...testCase.input } });
+export const NEW_CASE: TestCaseInput = { title: "", isHidden: false, input: {}, assert: [] };
 
 export const countAssertions = ({ assert }: TestCaseInput): number =>
   assert.reduce((sum, one) => sum + (one.assert?.length ?? 1), 0);
