@@ -64,7 +64,7 @@ export const RefundRuns = z
   .meta({
     id: "RefundRuns",
     description:
-      "Ended runs of a prompt, without those on an openai-compatible address of the buyer's and without failures that the buyer's key caused.",
+      "Ended runs of the product, without those on an openai-compatible address of the buyer's and without failures that the buyer's key, limits or rejected approvals caused.",
   });
 
 export const Refund = z

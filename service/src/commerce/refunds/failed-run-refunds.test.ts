@@ -4,6 +4,8 @@ import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { createFakeRefunds, withRefunds } from "../../../test/refunds.ts";
 import { run } from "../../../test/runs.ts";
+import { createWorkflow, executeWorkflow, startWorker, transformStep } from "../../../test/workflows.ts";
+import { requireUuid } from "../../core/ids.ts";
 import {
   createFakePayments,
   type FakeProvider,
@@ -116,4 +118,60 @@ test("a product that was never used: approved as before, without figures", async
   const orderId = await buyProduct(buyer, productId);
   const refund = await requestRefund(buyer, orderId);
   assert.deepEqual([refund.approvalReason, refund.runs], ["unused", null]);
+});
+
+const input = { type: "object", properties: { n: { type: "string" } } };
+
+/** Publishes a workflow that fails unless its input is a number, and returns its id. */
+async function publishWorkflow(seller: Client, steps: object[]): Promise<string> {
+  const definition = { input, steps, result: "1" };
+  const productId = await createWorkflow(seller, definition, { compatibility: ["openai"] });
+  const reply = await seller.post(`/v1/products/${productId}/publish`);
+  assert.equal(reply.status, 200, reply.text);
+  return productId;
+}
+
+test("a workflow: its failed runs count, but none on a server of the buyer, in a workflow that it runs either, and no rejected approval", async () => {
+  const worker = startWorker(market);
+  const seller = await market.createUser();
+  await (await market.createSession(seller.userId)).patch("/v1/account", { refundFailedRuns: true });
+  const inner = await publishWorkflow(seller, [transformStep("number", "int(input.n)")]);
+  const outer = await publishWorkflow(seller, [
+    { id: "run", type: "product", productId: inner, variables: { n: "input.n" } },
+  ]);
+  const [buyer, other] = [await market.createUser(), await market.createUser()];
+  const [, orderId] = [await buyProduct(buyer, inner), await buyProduct(buyer, outer)];
+  for (const productId of [inner, outer]) await buyProduct(other, productId);
+  const runTimes = async (who: Client, n: string, times: number) => {
+    for (let nth = 0; nth < times; nth++) await executeWorkflow(who, outer, { input: { n } });
+  };
+  await runTimes(other, "1", 12);
+  await runTimes(buyer, "1", 1);
+  await runTimes(buyer, "one", 6);
+  const approvalOf = async () =>
+    (await buyer.get(`/v1/purchases/${orderId}`)).body.data.refundable.approvalReason;
+  assert.equal(await approvalOf(), "failed_runs");
+  const ofBuyer = "select id from executions where user_id = $1 and status = 'failed'";
+  await market.query(
+    `update executions set error_code = 'APPROVAL_REJECTED' where id in (${ofBuyer}) and product_id = $2`,
+    [buyer.userId, requireUuid("prod", outer)],
+  );
+  assert.equal(await approvalOf(), "used");
+  await market.query(
+    `update executions set error_code = 'EXPRESSION_FAILED' where id in (${ofBuyer}) and product_id = $2`,
+    [buyer.userId, requireUuid("prod", outer)],
+  );
+  assert.equal(await approvalOf(), "failed_runs");
+  await market.query(
+    `update execution_steps set provider = 'openai-compatible'
+      where execution_id in (select execution_id from workflow_runs where parent_id in (${ofBuyer}))`,
+    [buyer.userId],
+  );
+  const refund = await requestRefund(buyer, orderId);
+  assert.deepEqual(
+    [refund.approvalReason, refund.runs.buyer],
+    ["used", { runs: 1, failed: 0, interval: refund.runs.buyer.interval }],
+  );
+  assert.equal(refund.runs.others.runs, 12);
+  await worker.stop();
 });

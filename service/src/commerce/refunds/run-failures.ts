@@ -9,7 +9,7 @@ declare module "../../core/context.ts" {
   }
 }
 
-/** Counts ended runs of a prompt on providers that the buyer does not operate, without failures that the buyer's key caused. */
+/** Counts ended runs of a product on providers that the buyer does not operate, without failures that the buyer or their key caused. */
 export type CountRunFailures = (
   db: Queries,
   sale: { productId: string; buyerId: string; sellerId: string; boughtAt: Date; since: Date },

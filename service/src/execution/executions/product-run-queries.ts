@@ -100,7 +100,25 @@ const BUYERS_FAILURES = [
   "KEY_CONCURRENCY_LIMIT",
 ];
 
-/** The address of an `openai-compatible` key is the buyer's own; runs of workflows name no provider. */
+/** Of a workflow: the buyer also decides its approvals, limits its cost and may delete a key while it runs. */
+const BUYERS_WORKFLOW_FAILURES = [
+  ...BUYERS_FAILURES,
+  "APPROVAL_REJECTED",
+  "APPROVAL_TIMEOUT",
+  "PROVIDER_KEY_NOT_FOUND",
+  "PROVIDER_NOT_SUPPORTED",
+  "VALIDATION_ERROR",
+];
+
+/** A step of a workflow, or of a workflow that it runs, called a server of the buyer. */
+const calledOwnServer = sql`exists (
+  with recursive tree as (
+    select e.id
+    union all
+    select w.execution_id from tree join workflow_runs w on w.parent_id = tree.id)
+  select from tree join execution_steps s on s.execution_id = tree.id where s.provider = 'openai-compatible')`;
+
+/** The address of an `openai-compatible` key is the buyer's own. Of a workflow, its steps name the providers. */
 export const countRunFailures: CountRunFailures = async (
   db,
   { productId, buyerId, sellerId, boughtAt, since },
@@ -108,10 +126,12 @@ export const countRunFailures: CountRunFailures = async (
   const { rows } = await sql<RunFailures>`
     with runs as (
       select user_id = ${buyerId} as is_buyers, created_at, status = 'failed' as has_failed
-        from executions
+        from executions e
        where product_id = ${productId} and user_id <> ${sellerId} and created_at >= ${since < boughtAt ? since : boughtAt}
-         and status in ('completed', 'failed') and provider <> 'openai-compatible'
-         and coalesce(error_code, '') <> all (${BUYERS_FAILURES}::text[]))
+         and status in ('completed', 'failed')
+         and case when type = 'PROMPT'
+               then provider <> 'openai-compatible' and coalesce(error_code, '') <> all (${BUYERS_FAILURES}::text[])
+               else coalesce(error_code, '') <> all (${BUYERS_WORKFLOW_FAILURES}::text[]) and not ${calledOwnServer} end)
     select jsonb_build_object(
              'runs', count(*) filter (where is_buyers and created_at >= ${boughtAt}),
              'failed', count(*) filter (where is_buyers and created_at >= ${boughtAt} and has_failed)) as buyer,
