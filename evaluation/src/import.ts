@@ -1,5 +1,6 @@
 import { readAgentSkills, writeAgentSkills } from "./agent-skills.ts";
 import type { Candidate, FileContent, ImportProblem } from "./file-content.ts";
+import { MAX_FILE_CHARACTERS } from "./limits.ts";
 import { formatPath, type Path, type Report, TestSetExportError } from "./problems.ts";
 import { readPromptfooCsv, writePromptfooCsv } from "./promptfoo-csv.ts";
 import { readPromptfooYaml, writePromptfooYaml } from "./promptfoo-yaml.ts";
@@ -16,8 +17,6 @@ export interface ImportResult {
   problems: ImportProblem[];
 }
 
-/** Characters of a file. */
-const MAX_FILE = 500_000;
 const MAX_PROBLEMS = 200;
 
 const formats: Record<
@@ -32,11 +31,11 @@ const formats: Record<
 /**
  * Reads a test set from a file: promptfoo's YAML (a configuration with `tests`, or a list of tests) or CSV, or
  * `evals.json` of Agent Skills. What cannot be imported is named by line, and the rest is imported. Never throws for bad
- * content. A file has at most 500,000 characters.
+ * content. A file has at most MAX_FILE_CHARACTERS.
  */
 export function importTestSet(format: TestSetFormat, text: string, options: CheckOptions = {}): ImportResult {
-  if (text.length > MAX_FILE) {
-    const reason = `has ${text.length} characters; at most ${MAX_FILE} are allowed`;
+  if (text.length > MAX_FILE_CHARACTERS) {
+    const reason = `has ${text.length} characters; at most ${MAX_FILE_CHARACTERS} are allowed`;
     return { cases: [], problems: [{ line: null, path: "", reason }] };
   }
   const { candidates, problems } = formats[format].read(text);

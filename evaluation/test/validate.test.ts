@@ -69,6 +69,11 @@ const refusals: [problem: unknown, path: string, reason: RegExp][] = [
   [assertion({ type: "not-webhook", value: "x" }), "[0].assert[0].type", /no code/],
   [assertion({ type: "contains", value: "x", weight: 0 }), "[0].assert[0].weight", /0 would always pass/],
   [assertion({ type: "bleu", value: "x", threshold: 0 }), "[0].assert[0].threshold", /0 would always pass/],
+  [
+    assertion({ type: "assert-set", threshold: 0, assert: [{ type: "contains", value: "x" }] }),
+    "[0].assert[0].threshold",
+    /0 would always pass/,
+  ],
   [assertion({ type: "contains", value: "x", threshold: 1 }), "[0].assert[0].threshold", /no effect/],
   [assertion({ type: "contains", value: "x", transform: "y" }), "[0].assert[0].transform", /not known/],
   [assertion({ type: "contains", value: "x", metric: "{{name}}" }), "[0].assert[0].metric", /template/],

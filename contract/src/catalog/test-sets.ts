@@ -1,10 +1,10 @@
+import { MAX_FILE_CHARACTERS } from "@stoa/evaluation/limits";
 import { z } from "zod";
 import { endpoint, json, one } from "../core/endpoint.ts";
 import { Timestamp } from "../core/envelope.ts";
 import { visibleLine } from "../core/visible-text.ts";
 
 export const MAX_TEST_CASES = 200;
-export const MAX_TEST_FILE_CHARACTERS = 1_000_000;
 const MAX_ASSERTIONS = 50;
 
 const threshold = z.number().optional();
@@ -159,7 +159,7 @@ export const importFile = endpoint({
   request: json(
     z.strictObject({
       format,
-      content: z.string().min(1).max(MAX_TEST_FILE_CHARACTERS),
+      content: z.string().min(1).max(MAX_FILE_CHARACTERS),
       dryRun: z.boolean().default(false),
     }),
     {

@@ -156,8 +156,24 @@ test("import: takes what it can and names the rest by line; export: each format 
     assert.equal((await testSetOf(author, productId)).hash, stored.hash, format);
   }
   assertError(await author.get(`${path}/export?format=agent-skills`), 422, "VALIDATION_ERROR", "format");
-  for (const content of ["a: &a [*a]", "{", "tests: []", `x: &x "lol"\n${"y: [*x, *x]\n".repeat(500)}`])
+  const levels = Array.from({ length: 20 }, (_, n) => `a${n + 1}: &a${n + 1} [${`*a${n}, `.repeat(9)}]`);
+  const hostile = [
+    "a: &a [*a]",
+    "tests: &t [{vars: {topic: a}, assert: &s [{type: assert-set, assert: *s}]}, *t]",
+    "{",
+    "tests: []",
+    `x: &x "lol"\n${"y: [*x, *x]\n".repeat(500)}`,
+    `a0: &a0 [lol]\n${levels.join("\n")}\ntests: *a20`,
+    "tests:\n  - vars: {topic: a}\n    assert:\n      - {type: assert-set, threshold: 0, assert: [{type: contains, value: a}]}",
+    "[".repeat(499_999),
+  ];
+  for (const content of hostile)
     assertError(await importFile({ format: "promptfoo-yaml", content }), 422, "VALIDATION_ERROR", "content");
+  const megabytes = "tests:\n".padEnd(10_000_000, "  - {vars: {topic: a}}\n");
+  const tooLarge = await importFile({ format: "promptfoo-yaml", content: megabytes });
+  assertError(tooLarge, 413, "PAYLOAD_TOO_LARGE");
+  const tooLong = await importFile({ format: "promptfoo-yaml", content: megabytes.slice(0, 500_001) });
+  assertError(tooLong, 400, "INVALID_REQUEST", "content");
   assert.equal((await testSetOf(author, productId)).hash, stored.hash);
   assertError(await importFile({ format: "promptfoo-yaml", content: yaml }, buyer), 404, "PRODUCT_NOT_FOUND");
   assertError(await buyer.get(`${path}/export`), 404, "PRODUCT_NOT_FOUND");
