@@ -1,16 +1,13 @@
 import type { CardScore } from "@stoa/sdk";
-import { formatCost, formatCount } from "../lib/format.ts";
+import { formatCost } from "../lib/format.ts";
+import { rangeOf, whole } from "../lib/rates.ts";
 import { ScoreBar, SmallScoreBar } from "./score-bar.tsx";
 
 const modelName = ({ model, isSandbox }: CardScore): string =>
   `${model ?? "models of its steps"}${isSandbox ? " (practice)" : ""}`;
 
-const whole = (share: number): string => formatCount(Math.round(share * 100));
-
 const Interval = ({ rate, n }: Pick<CardScore, "rate" | "n">) => (
-  <span className="num nowrap">
-    {whole(rate.low)}–{whole(rate.high)}, n = {formatCount(n)}
-  </span>
+  <span className="num nowrap">{rangeOf(rate, n)}</span>
 );
 
 const Model = ({ score }: { score: CardScore }) => (

@@ -1,10 +1,11 @@
 import "./run-form.css";
-import type { AiModel, ProductDetail } from "@stoa/sdk";
+import type { AiModel, ProductDetail, ScoreCard } from "@stoa/sdk";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { formatMoney } from "../../lib/format.ts";
 import { describeModelPrice } from "../../lib/model-price.ts";
 import { providerName } from "../../lib/providers.ts";
+import { rangeOf, whole } from "../../lib/rates.ts";
 import { versionsQuery } from "../../queries/market.ts";
 import { keysQuery } from "../../queries/running.ts";
 import { Field } from "../field.tsx";
@@ -18,10 +19,13 @@ interface TargetFieldsProps {
   target: Target;
   onChange: (change: Partial<Target>) => void;
   errors?: Record<string, string>;
+  /** Whose rates stand beside the models. */
+  scoreCard?: ScoreCard | null;
 }
 
 /** Provider key and model of a run. */
-export function TargetFields({ product, keys, target, onChange, errors = {} }: TargetFieldsProps) {
+export function TargetFields(props: TargetFieldsProps) {
+  const { product, keys, target, onChange, errors = {}, scoreCard = null } = props;
   const key = keys.find(({ id }) => id === target.keyId);
   const models = useModels(key?.provider);
   const standard = key ? defaultModel(product, key.provider, models) : "";
@@ -49,12 +53,21 @@ export function TargetFields({ product, keys, target, onChange, errors = {} }: T
           standard={standard}
           provider={key.provider}
           value={target.model}
+          hint={scoreCard && describeRate(scoreCard, key.provider, target.model)}
           error={errors["options.model"]}
           onChange={(model) => onChange({ model })}
         />
       )}
     </>
   );
+}
+
+/** null: this model was not measured. */
+function describeRate({ models, version }: ScoreCard, provider: string, model: string): string | null {
+  const score = models.find((one) => one.provider === provider && one.model === model);
+  if (!score?.rate) return null;
+  const practice = score.isSandbox ? " in practice runs" : "";
+  return `Passed ${whole(score.rate.value)} % (${rangeOf(score.rate, score.n)}) of the seller’s tests${practice}, version ${version}`;
 }
 
 interface KeyFieldProps {
@@ -153,13 +166,14 @@ interface ModelFieldProps {
   standard: string;
   provider: string;
   value: string;
+  hint: string | null;
   error?: string | undefined;
   onChange: (model: string) => void;
 }
 
 const OTHER = "\u0000other";
 
-function ModelField({ models, standard, provider, value, error, onChange }: ModelFieldProps) {
+function ModelField({ models, standard, provider, value, hint, error, onChange }: ModelFieldProps) {
   const isListed = value === standard || models.some(({ id }) => id === value);
   const [isOther, setOther] = useState(value !== "" && !isListed && models.length > 0);
   const isTyped = isOther || (models.length === 0 && standard === "" && provider !== "sandbox");
@@ -167,7 +181,7 @@ function ModelField({ models, standard, provider, value, error, onChange }: Mode
   const standardModel = models.find(({ id }) => id === standard);
   return (
     <div className="stack key-field">
-      <Field label="Model" error={isTyped ? undefined : error}>
+      <Field label="Model" hint={hint} error={isTyped ? undefined : error}>
         {(control) => (
           <select
             {...control}

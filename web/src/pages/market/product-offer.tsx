@@ -7,7 +7,7 @@ import { useCopy } from "../../components/copy-button.tsx";
 import { FlagIcon, HeartFilledIcon, HeartIcon, ShareIcon } from "../../components/icons.tsx";
 import { Part } from "../../components/part.tsx";
 import { ShowAsCode } from "../../components/show-as-code.tsx";
-import { formatMoney } from "../../lib/format.ts";
+import { formatCount, formatMoney, formatPercent } from "../../lib/format.ts";
 import { languageName } from "../../lib/languages.ts";
 import { providerName } from "../../lib/providers.ts";
 import { productPath } from "../../lib/slug.ts";
@@ -135,7 +135,7 @@ function WishButton({ product }: { product: ProductDetail }) {
 }
 
 function Facts({ product }: { product: ProductDetail }) {
-  const { compatibility, variables, type, refundDays, license, files, lang } = product;
+  const { compatibility, variables, type, refundDays, license, files, lang, scoreCard } = product;
   const facts: [string, string][] = [
     ["Runs with your key", compatibility.map(providerName).join(", ") || "any provider"],
     ["Input", type === "WORKFLOW" ? "a form" : variables.map(({ name }) => name).join(", ") || "none"],
@@ -143,6 +143,9 @@ function Facts({ product }: { product: ProductDetail }) {
     ["License", license ?? "not stated"],
   ];
   if (files && files.length > 0) facts.push(["Files", files.map(({ name }) => name).join(", ")]);
+  // Of real runs: never among the tests of the score card.
+  if (scoreCard && scoreCard.runs.n > 0)
+    facts.push(["Failed runs", `${failedShare(scoreCard.runs)} of version ${scoreCard.version}`]);
   if (lang !== null) facts.push(["Language", languageName(lang)]);
   return (
     <dl>
@@ -155,6 +158,9 @@ function Facts({ product }: { product: ProductDetail }) {
     </dl>
   );
 }
+
+const failedShare = ({ failed, n }: { failed: number; n: number }): string =>
+  `${formatPercent(failed / n)} of ${formatCount(n)}`;
 
 function Actions({ product }: { product: ProductDetail }) {
   const { isCopied, copy } = useCopy(`${location.origin}/p/${productPath(product)}`);

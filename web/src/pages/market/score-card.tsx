@@ -8,7 +8,8 @@ import { Time } from "../../components/time.tsx";
 import { formatDuration } from "../../lib/duration.ts";
 import { formatCost, formatCount } from "../../lib/format.ts";
 import { providerName } from "../../lib/providers.ts";
-import { Gain, RateText, rangeOf, whole } from "./score-figures.tsx";
+import { rangeOf, whole } from "../../lib/rates.ts";
+import { Gain, RateText } from "./score-figures.tsx";
 
 const JudgedScores = lazy(() => import("./judged-scores.tsx"));
 
@@ -109,6 +110,9 @@ function ModelRow({ model }: { model: Model }) {
   );
 }
 
+/** Of a workflow: the model of its last call, alone. */
+const bareOf = ({ models }: ScoreCard) => models.find(({ provider }) => provider === null)?.baseline;
+
 const Legend = ({ card }: { card: ScoreCard }) => (
   <p className="score-legend xs soft">
     <span>
@@ -118,8 +122,8 @@ const Legend = ({ card }: { card: ScoreCard }) => (
       <i className="interval" /> 95 % interval
     </span>
     {card.models.some(({ baseline }) => baseline?.rate) && (
-      <span>
-        <i className="bare" /> same model without this product
+      <span dir="auto">
+        <i className="bare" /> {bareOf(card)?.model ?? "same model"} without this product
       </span>
     )}
   </p>
@@ -180,22 +184,16 @@ const Notes = ({ card }: { card: ScoreCard }) => (
         ? "It was evaluated once."
         : `It was evaluated ${formatCount(card.evaluations)} times; the newest complete result is shown.`}
     </li>
-    {card.runs.n > 0 && (
-      <li>
-        Not part of these tests: {formatCount(card.runs.failed)} of {formatCount(card.runs.n)} real runs of
-        buyers failed.
-      </li>
-    )}
   </ul>
 );
 
-function PowerNote({ model: { model, passPowerK } }: { model: Model }) {
+function PowerNote({ model: { model, passPowerK, n } }: { model: Model }) {
   const { k, rate } = passPowerK;
   if (!rate || k < 2) return null;
   return (
     <li>
-      <span dir="auto">{model ?? "Its steps’ models"}</span>: {whole(rate.value)} % ({whole(rate.low)}–
-      {whole(rate.high)}) of the cases pass in all of {formatCount(k)} runs.
+      <span dir="auto">{model ?? "Its steps’ models"}</span>: {whole(rate.value)} % ({rangeOf(rate, n / k)})
+      of the cases pass in all of {formatCount(k)} runs.
     </li>
   );
 }

@@ -1,14 +1,10 @@
 import { differenceInterval } from "@stoa/evaluation/statistics";
 import type { ScoreCard } from "@stoa/sdk";
 import { formatCount } from "../../lib/format.ts";
+import { rangeOf, whole } from "../../lib/rates.ts";
 
 type Model = ScoreCard["models"][number];
 type Rate = NonNullable<Model["rate"]>;
-
-export const whole = (share: number): string => formatCount(Math.round(share * 100));
-
-export const rangeOf = ({ low, high }: Rate, n: number): string =>
-  `${whole(low)}–${whole(high)}, n = ${formatCount(n)}`;
 
 export const RateText = ({ rate, n }: { rate: Rate; n: number }) => (
   <>

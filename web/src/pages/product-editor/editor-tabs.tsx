@@ -1,7 +1,9 @@
+import { useQuery } from "@tanstack/react-query";
 import { lazy, type ReactNode } from "react";
 import { AlertIcon } from "../../components/icons.tsx";
 import { Part } from "../../components/part.tsx";
 import { SkeletonRows } from "../../components/skeleton.tsx";
+import { testSetQuery } from "../../queries/evaluations.ts";
 import type { EditorTab } from "../../queries/product-editor.ts";
 import { type DraftField, FIELDS } from "./draft-fields.ts";
 import { useEditor, useEditorSearch } from "./editor-context.tsx";
@@ -36,9 +38,11 @@ export function EditorTabs() {
   const wrong = new Set(
     (Object.keys({ ...missing, ...state.errors }) as DraftField[]).map((field) => FIELDS[field].tab),
   );
+  const { data: testSet } = useQuery(testSetQuery(product.id));
   const counts: Partial<Record<EditorTab, number>> = {
     media: product.gallery.length + (product.files?.length ?? 0),
     samples: draft.samples.length,
+    tests: testSet?.cases.length ?? 0,
   };
   return (
     <nav className="editor-tabs" aria-label="Parts of the product">

@@ -227,7 +227,14 @@ function CompareColumn(props: ColumnProps) {
   return (
     <section className="compare-column" aria-label={target.model || "Model"}>
       <div className="compare-head">
-        <TargetFields product={product} keys={keys} target={target} onChange={changeTarget} errors={errors} />
+        <TargetFields
+          product={product}
+          keys={keys}
+          target={target}
+          onChange={changeTarget}
+          errors={errors}
+          scoreCard={product.scoreCard}
+        />
         <VersionField
           product={product}
           value={target.version}

@@ -168,6 +168,7 @@ function RunView({ product, form, keys }: RunViewProps) {
               target={form.target}
               onChange={form.setTarget}
               errors={serverErrors}
+              scoreCard={product.scoreCard}
             />
             <LimitFields product={product} form={form} errors={serverErrors} />
             <EstimateBox
