@@ -34,7 +34,7 @@ export interface Called {
 
 const WARM_UP = 40;
 /** The end of a stream in Stoa's or OpenAI's format; without it, the answer does not count. */
-const END = /event: execution\.completed|data: \[DONE\]/;
+const END = /event: (?:execution|try)\.completed|data: \[DONE\]/;
 /** The first word in either format. */
 const WORD = /"text":"[^"]|"content":"[^"]/;
 

@@ -3,6 +3,7 @@ export interface Client {
   get<Answer>(path: string): Promise<Answer>;
   /** A string is sent as JSON Lines. */
   post<Data>(path: string, body?: object | string): Promise<Data>;
+  put<Data>(path: string, body: object): Promise<Data>;
   patch<Data>(path: string, body: object): Promise<Data>;
 }
 
@@ -22,6 +23,7 @@ export function clientOf(origin: string, key: string): Client {
   return {
     get: (path) => ask("GET", path) as Promise<never>,
     post: (path, body) => dataOf(ask("POST", path, body)),
+    put: (path, body) => dataOf(ask("PUT", path, body)),
     patch: (path, body) => dataOf(ask("PATCH", path, body)),
   };
 }

@@ -1,6 +1,6 @@
 /** Runs the named scenarios, or all. Prints their tables and writes them into README.md. */
 import { machine } from "./machine.ts";
-import { type Options, readOptions } from "./options.ts";
+import { LISTINGS, type Options, readOptions } from "./options.ts";
 import { endAll } from "./processes.ts";
 import { type Report, toMarkdown, writeReport } from "./report.ts";
 import { measureAnalytics } from "./scenarios/analytics.ts";
@@ -17,10 +17,12 @@ import { measureList } from "./scenarios/list.ts";
 import { measurePages } from "./scenarios/pages.ts";
 import { measureProcesses } from "./scenarios/processes.ts";
 import { measurePurchases } from "./scenarios/purchases.ts";
+import { measureScan } from "./scenarios/scan.ts";
 import { measureSdkTypes } from "./scenarios/sdk-types.ts";
 import { measureSize } from "./scenarios/size.ts";
 import { measureStart } from "./scenarios/start.ts";
 import { measureStreams } from "./scenarios/streams.ts";
+import { measureTryOuts } from "./scenarios/try-outs.ts";
 import { measureWebhookLists } from "./scenarios/webhook-lists.ts";
 import { measureWebhooks } from "./scenarios/webhooks.ts";
 import { measureWorkflowEditor } from "./scenarios/workflow-editor.ts";
@@ -33,8 +35,10 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   processes: measureProcesses,
   catalogue: measureCatalogue,
   duplicates: measureDuplicates,
+  scan: measureScan,
   execute: measureExecute,
   streams: measureStreams,
+  "try-outs": measureTryOuts,
   expressions: measureExpressions,
   limits: measureLimits,
   authenticate: measureAuthenticate,
@@ -64,8 +68,9 @@ async function runAll(options: Options): Promise<void> {
   }
 }
 
-/** Neither a part of the queries nor a profiled service is representative. */
-const isWhole = ({ profile, questions }: Options) => !profile && questions.test("");
+/** Neither a part of the queries, a smaller market nor a profiled service is representative. */
+const isWhole = ({ profile, questions, listings }: Options) =>
+  !profile && questions.test("") && listings === LISTINGS;
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => void endAll().finally(() => process.exit(1)));

@@ -2,6 +2,9 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { ROOT } from "./processes.ts";
 
+/** A smaller number shows how a change behaves, and its figures do not go into the README. */
+export const LISTINGS = 1_000_000;
+
 export interface Options {
   scenarios: string[];
   /** The prompts from which shops are generated. */
@@ -10,6 +13,8 @@ export interface Options {
   sizes: number[];
   /** The number of orders of the analytics market. */
   orders: number;
+  /** The number of products among which duplicates are found. */
+  listings: number;
   /** Selects the catalogue's queries by name. */
   questions: RegExp;
   /** The folder of reusable shops; undefined: shops are temporary. */
@@ -25,6 +30,7 @@ export function readOptions(): Options {
       prompts: { type: "string", default: join(ROOT, "service/src/backoffice/demo/prompts.json") },
       sizes: { type: "string", default: "10000,100000" },
       orders: { type: "string", default: "1000000" },
+      listings: { type: "string", default: String(LISTINGS) },
       questions: { type: "string", default: "" },
       shops: { type: "string" },
       profile: { type: "string" },
@@ -34,7 +40,8 @@ export function readOptions(): Options {
     scenarios: positionals,
     prompts: values.prompts,
     sizes: sizesOf(values.sizes),
-    orders: orderCountOf(values.orders),
+    orders: countOf("orders", values.orders, 10_000),
+    listings: countOf("listings", values.listings, 1_000),
     questions: new RegExp(values.questions),
     shops: values.shops,
     profile: values.profile,
@@ -47,8 +54,8 @@ function sizesOf(list: string): number[] {
   throw new Error(`--sizes ${list}: numbers of products, at least 1000 each, separated by commas`);
 }
 
-function orderCountOf(text: string): number {
-  const orders = Number(text);
-  if (Number.isInteger(orders) && orders >= 10_000) return orders;
-  throw new Error(`--orders ${text}: a number of orders, at least 10000`);
+function countOf(name: string, text: string, least: number): number {
+  const count = Number(text);
+  if (Number.isInteger(count) && count >= least) return count;
+  throw new Error(`--${name} ${text}: a number of ${name}, at least ${least}`);
 }

@@ -1,6 +1,7 @@
 /**
  * A model provider in its own process, with OpenAI's format. The model's name decides: `after-1000` answers after 1,000
- * ms, `words-20-500` streams 20 words, one every 500 ms, any other answers at once. Prints its base URL.
+ * ms, `words-20-500` streams 20 words, one every 500 ms, `text-800-25` a text whose first word comes after 800 ms and the others
+ * every 25 ms, any other answers at once. Prints its base URL.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -14,6 +15,8 @@ interface Asked {
 }
 
 const WORDS = 2;
+const TEXT =
+  "A balcony that faces north gets bright but indirect light for most of the day. Ferns, hostas and ivy feel at home there, and so does a pot of mint close to the door. Put the tall ones behind the low ones, water them in the morning, and let the top of the soil dry before you do so again. In autumn, move what is tender against the wall.";
 const usage = { prompt_tokens: 100, completion_tokens: 5, total_tokens: 105 };
 const head = (object: string, model: string) => ({ id: "chatcmpl-1", object, created: 1_700_000_000, model });
 
@@ -41,7 +44,10 @@ function sendJson(response: ServerResponse, body: object): void {
 }
 
 async function sendWords(response: ServerResponse, model: string): Promise<void> {
-  const [, count = WORDS, everyMs = 0] = /^words-(\d+)-(\d+)$/.exec(model) ?? [];
+  const [, firstMs, textEveryMs] = /^text-(\d+)-(\d+)$/.exec(model) ?? [];
+  const [, count = WORDS, wordEveryMs = 0] = /^words-(\d+)-(\d+)$/.exec(model) ?? [];
+  const words = firstMs ? TEXT.split(" ").map((word) => `${word} `) : Array(Number(count)).fill("word ");
+  const everyMs = textEveryMs ?? wordEveryMs;
   const sendChunk = (delta: object, finish_reason: string | null, more = {}) => {
     const choices = [{ index: 0, delta, finish_reason }];
     response.write(
@@ -49,9 +55,11 @@ async function sendWords(response: ServerResponse, model: string): Promise<void>
     );
   };
   response.writeHead(200, { "content-type": "text/event-stream" });
-  for (let at = 0; at < Number(count) && !response.destroyed; at++) {
+  if (firstMs) await sleep(Number(firstMs));
+  for (const [at, content] of words.entries()) {
     if (at > 0) await sleep(Number(everyMs));
-    sendChunk({ role: "assistant", content: "word " }, null);
+    if (response.destroyed) break;
+    sendChunk({ role: "assistant", content }, null);
   }
   sendChunk({}, "stop", { usage });
   response.end("data: [DONE]\n\n");
