@@ -84,8 +84,8 @@ test("a key with an expiry: works until then", async () => {
   assertError(await ask(key), 401, "INVALID_API_KEY");
 });
 
-test("lastUsedAt: written once a minute", async () => {
-  const { key } = await makeKey();
+test("lastUsedAt: written once a minute, for this key only", async () => {
+  const [{ key }, { key: unused }] = [await makeKey(), await makeKey()];
   assert.equal(await lastUsed(key), null);
   const first = market.clock.now;
   await ask(key);
@@ -95,6 +95,7 @@ test("lastUsedAt: written once a minute", async () => {
   market.clock.forward(2);
   await ask(key);
   await lastUsedIs(key, market.clock.now);
+  assert.equal(await lastUsed(unused), null);
 });
 
 test("lastUsedAt, many requests within a minute: no second write", async () => {
