@@ -43,8 +43,13 @@ test("GET /account/sessions: newest first, with their origin, the current one ma
 test("GET /account/sessions: no foreign, ended, expired or idle session", async () => {
   const stranger = await market.createUser();
   await market.createSession(stranger.userId);
+  const expired = await signIn();
+  market.clock.forward(13 * DAY_MS);
+  await isLive(expired);
   await signIn();
-  market.clock.forward(14 * DAY_MS);
+  market.clock.forward(13 * DAY_MS);
+  await isLive(expired);
+  market.clock.forward(4 * DAY_MS);
   const ended = await signIn();
   const present = await signIn();
   await present.delete(`/v1/account/sessions/${idOf(ended)}`);
