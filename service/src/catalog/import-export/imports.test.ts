@@ -221,6 +221,11 @@ suite("POST /products/import: mistakes", () => {
     ["no front matter", "# A heading\n", /^1 product must begin with front matter/],
     ["front matter without an end", "---\ntitle: x\n", /^1 product has front matter without an end/],
     ["front matter that is a list", file("- a\n- b"), /^2 product must have front matter/],
+    [
+      "front matter of two documents",
+      file(`${front}\n...\ntitle: again`),
+      /^2 product must have front matter/,
+    ],
     ["nothing between the fences", "---\n---\nx", /^2 product must have front matter/],
     ["a key twice", file(`${front}\ntitle: again`), /^8 product is not plain YAML: duplicated mapping key/],
     ["a wrong indent", file("title: x\n  price: 2\n bad"), /^\d product is not plain YAML/],
