@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import type { Plan } from "@stoa/contract";
+import { sql } from "kysely";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
@@ -376,6 +378,22 @@ suite("a downgrade", () => {
     await applyDueDowngrades(market.service.ctx);
     assert.equal((await readSubscription(person)).plan, "pro");
     assert.deepEqual([charged.size, await movesOf(person)], [0, ["free → pro"]]);
+  });
+
+  test("canceled while a worker waits for the account: not applied", async () => {
+    const person = await createSubscriber("pro");
+    await choose(person, "free");
+    market.clock.now = new Date((await readSubscription(person)).periodEnd);
+    const { userId } = person.key;
+    const { applied } = await market.service.ctx.db.transaction().execute(async (tx) => {
+      await sql`select from users where id = ${userId} for no key update`.execute(tx);
+      await sql`update subscriptions set next_plan = null where user_id = ${userId}`.execute(tx);
+      const applied = applyDueDowngrades(market.service.ctx);
+      await waitForBlockedStatements(market);
+      return { applied };
+    });
+    await applied;
+    assert.partialDeepStrictEqual(await readSubscription(person), { plan: "pro", scheduled: null });
   });
 
   test("an upgrade cancels it", async () => {
