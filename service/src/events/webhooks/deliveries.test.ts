@@ -311,6 +311,11 @@ test("GET /v1/webhooks/:id/stats: counts deliveries by status and measures durat
     "update webhook_attempts a set duration_ms = 10 * r.nth from (select id, row_number() over (order by id) as nth from webhook_attempts) r where r.id = a.id",
   );
   assert.deepEqual((await owner.get(path)).body.data.durationMs, { p50: 30, p95: 50 });
+  const stranger = await market.createUser();
+  await hasEndpoint(stranger);
+  receiver.answer = 200;
+  await happens(stranger, "of another endpoint");
+  await deliver();
   assert.equal((await owner.get(`${path}?days=30`)).body.data.deliveries.succeeded, 3);
   assert.equal((await owner.get(`${path}?days=1`)).body.data.deliveries.succeeded, 2);
   for (const days of ["0", "31", "1.5", "week"])
