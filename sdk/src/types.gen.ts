@@ -4220,6 +4220,51 @@ export interface ProductChecks {
     /** Of the words, three at a time; 1: the same text */
     textSimilarity: number;
   })[];
+  /** Models that evaluations measured with this version and with the one that buyers get now, by the same test set */
+  measured: ({
+    /** null: as the steps of the workflow say */
+    provider: string | null;
+    model: string | null;
+    before: {
+      evaluationId: string;
+      version: string;
+      /** ISO 8601, UTC, milliseconds */
+      evaluatedAt: string;
+      passed: number;
+      /** Runs with a deterministic verdict; a run without an output did not pass */
+      n: number;
+      /** With its 95 % Wilson interval; null: no run has a verdict */
+      rate: {
+        /** From 0 to 1; each case counts equally */
+        value: number;
+        low: number;
+        high: number;
+        /** How many independent runs the interval is worth: repeats of one case are alike */
+        effectiveN: number;
+      } | null;
+    };
+    after: {
+      passed: number;
+      /** Runs with a deterministic verdict; a run without an output did not pass */
+      n: number;
+      /** With its 95 % Wilson interval; null: no run has a verdict */
+      rate: {
+        /** From 0 to 1; each case counts equally */
+        value: number;
+        low: number;
+        high: number;
+        /** How many independent runs the interval is worth: repeats of one case are alike */
+        effectiveN: number;
+      } | null;
+    };
+    /** Whether it passes less by more than the 95 % intervals explain */
+    isWorse: boolean;
+  })[];
+  /** Runs of all products of the seller by others that ended in the last 30 days */
+  sellerRuns: {
+    failed: number;
+    n: number;
+  };
   /** Number of compared products: those with nearly the same text or title, the newest of the seller, and published ones that share words of the title */
   compared: number;
 }

@@ -20,9 +20,13 @@ import { type ListeningAddress, originAt } from "./core/loopback.ts";
 import { Metrics } from "./core/telemetry/metrics.ts";
 import { createVault } from "./core/vault.ts";
 import { EventFeed } from "./events/feed/feed.ts";
-import { findReleaseRegressions, flagRelease } from "./execution/evaluations/release-regressions.ts";
+import {
+  compareRelease,
+  findReleaseRegressions,
+  flagRelease,
+} from "./execution/evaluations/release-regressions.ts";
 import { findScoreCard } from "./execution/evaluations/score-card.ts";
-import { countRunFailures } from "./execution/executions/product-run-queries.ts";
+import { countRunFailures, countSellerRuns } from "./execution/executions/product-run-queries.ts";
 import { LiveRuns } from "./execution/prompt-runs/live-runs.ts";
 import { promptKind } from "./execution/prompt-runs/prompt-kind.ts";
 import { RunTargets } from "./execution/prompt-runs/run-targets.ts";
@@ -198,8 +202,10 @@ const createContextParts = (
   evaluator: new Evaluator(),
   findSampleRun,
   countRunFailures,
+  countSellerRuns,
   findScoreCard,
   findReleaseRegressions,
+  compareRelease,
   flagRelease,
   executionKinds: { PROMPT: promptKind, WORKFLOW: workflowKind },
   operatorTasks: new OperatorTasks(),

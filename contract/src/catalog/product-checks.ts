@@ -6,6 +6,7 @@ import { ProductFile, ProductImage } from "./files.ts";
 import { ProductStatus } from "./lifecycle.ts";
 import { ProductScanReport } from "./product-scans.ts";
 import { ProductSample, ProductWarning } from "./products.ts";
+import { Regression } from "./score-card.ts";
 
 const similarity = z.number().min(0).max(1);
 
@@ -61,6 +62,18 @@ export const ProductChecks = z
         }),
       )
       .describe("The five that are most alike in title or text, the closest first"),
+    measured: z
+      .array(
+        Regression.pick({ provider: true, model: true, before: true, after: true }).extend({
+          isWorse: z.boolean().describe("Whether it passes less by more than the 95 % intervals explain"),
+        }),
+      )
+      .describe(
+        "Models that evaluations measured with this version and with the one that buyers get now, by the same test set",
+      ),
+    sellerRuns: z
+      .object({ failed: z.int(), n: z.int() })
+      .describe("Runs of all products of the seller by others that ended in the last 30 days"),
     compared: z
       .int()
       .min(0)

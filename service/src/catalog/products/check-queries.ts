@@ -11,6 +11,7 @@ export interface CheckedProductRow {
   type: "PROMPT" | "WORKFLOW";
   content: string;
   contentFormat: "text" | "messages";
+  variables: Variable[];
 }
 
 export interface ReleasedVersionRow {
@@ -27,7 +28,8 @@ export interface ReleasedVersionRow {
 
 export async function findCheckedProduct(db: Queries, id: string): Promise<CheckedProductRow | undefined> {
   const { rows } = await sql<CheckedProductRow>`
-    select p.id, p.author_id as "authorId", p.title, p.lang, p.type, v.content, v.content_format as "contentFormat"
+    select p.id, p.author_id as "authorId", p.title, p.lang, p.type, v.content, v.content_format as "contentFormat",
+           v.variables
       from products p join product_versions v on v.product_id = p.id and v.version = p.version
      where p.id = ${id}`.execute(db);
   return rows[0];

@@ -1,8 +1,10 @@
 import type { ProductChecks } from "@stoa/contract";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context } from "../../core/context.ts";
+import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import type { Queries } from "../../platform/db/database.ts";
 import { findLookAlikes, findNearDuplicates } from "../duplicates/duplicates.ts";
 import { createTextComparison } from "../duplicates/text-similarity.ts";
 import { findByTitleWords } from "../search/title-matches.ts";
@@ -19,6 +21,21 @@ import {
 import { contentWarnings } from "./content-warnings.ts";
 import { readScanReport } from "./product-scans.ts";
 
+declare module "../../core/context.ts" {
+  interface Context {
+    /** Registered in base.ts: the catalog does not import executions. */
+    countSellerRuns: CountSellerRuns;
+  }
+}
+
+/** Ended runs of all products of a seller by others. */
+export type CountSellerRuns = (
+  db: Queries,
+  sellerId: string,
+  since: Date,
+) => Promise<ProductChecks["sellerRuns"]>;
+
+const RECENT_DAYS = 30;
 const CANDIDATES_EACH = 30;
 const SHOWN_DUPLICATES = 5;
 /** Of each text, so that 120 long ones are compared in some milliseconds. */
@@ -29,15 +46,20 @@ export async function checkProduct(ctx: Context, productId: string): Promise<Pro
   const id = toUuid("prod", productId);
   const product = id ? await findCheckedProduct(ctx.db, id) : undefined;
   if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
-  const [released, scan, { duplicates, compared }] = await Promise.all([
+  const [released, scan, { duplicates, compared }, sellerRuns] = await Promise.all([
     findReleasedVersion(ctx.db, product.id),
     readScanReport(ctx.db, product.id),
     findDuplicates(ctx, product),
+    ctx.countSellerRuns(ctx.db, product.authorId, daysAfter(ctx.now(), -RECENT_DAYS)),
   ]);
+  const { content, contentFormat, variables } = product;
+  const release = { productId: product.id, content, contentFormat, variables };
   return {
     warnings: contentWarnings(product),
     scan,
     approved: released ? toApproved(ctx, released) : null,
+    measured: released ? await ctx.compareRelease(ctx.db, { ...release, onSale: released.version }) : [],
+    sellerRuns,
     duplicates,
     compared,
   };

@@ -9,6 +9,7 @@ declare module "../../core/context.ts" {
     /** Registered in base.ts: the catalog does not import evaluations. */
     findScoreCard: FindScoreCard;
     findReleaseRegressions: FindReleaseRegressions;
+    compareRelease: CompareRelease;
     flagRelease: FlagRelease;
   }
 }
@@ -27,6 +28,12 @@ export type FindReleaseRegressions = (
   db: Queries,
   release: { productId: string; onSale: string } & VersionDefinition,
 ) => Promise<ReleaseRegression[]>;
+
+/** All models that evaluations of both versions measured, by the test set of the newest one. */
+export type CompareRelease = (
+  db: Queries,
+  release: Parameters<FindReleaseRegressions>[1],
+) => Promise<(ReleaseRegression & { isWorse: boolean })[]>;
 
 /** Flags the score card of a version that goes on sale, if evaluations measured it worse before. The product is locked. */
 export type FlagRelease = (

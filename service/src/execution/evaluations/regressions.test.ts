@@ -440,6 +440,7 @@ async function openModerated() {
   await evaluate();
   return {
     ...{ market: moderated, seller, productId, etagOf, approve, evaluate },
+    checksOf: async () => (await admin.get(`/v1/admin/products/${productId}/checks`)).body.data,
     change: (change: object) => seller.patch(path, change),
     /** Off sale, changed and submitted again. */
     async submit(change: object) {
@@ -474,7 +475,7 @@ test("a version under moderation: measured before its release, and its submissio
 });
 
 test("a version that was submitted unmeasured and evaluated before its approval: flagged and reported once by the approval, and its next edit too", async () => {
-  const { market, seller, productId, submit, approve, evaluate, cardOf, eventsOf, close } =
+  const { market, seller, productId, submit, approve, evaluate, checksOf, cardOf, eventsOf, close } =
     await openModerated();
   try {
     const first = (await cardOf()).evaluationId;
@@ -483,7 +484,16 @@ test("a version that was submitted unmeasured and evaluated before its approval:
     await evaluate();
     assert.deepEqual((await evaluate()).regressions, []);
     assert.deepEqual(await eventsOf(), []);
+    const { measured, sellerRuns } = await checksOf();
+    const [{ isWorse, before: old, after: now }] = measured;
+    assert.deepEqual(
+      [isWorse, old.version, old.passed, now.passed, now.n, measured.length],
+      [true, "1.0.0", 12, 0, 12, 1],
+      "moderators see both rates",
+    );
+    assert.deepEqual(sellerRuns, { failed: 0, n: 0 }, "evaluations are no runs");
     await approve();
+    assert.deepEqual((await checksOf()).measured, []);
     const [{ cause, before, after }] = (await cardOf()).regressions;
     assert.deepEqual([cause, before.evaluationId, before.passed, after.passed], ["version", first, 12, 0]);
     assert.equal((await eventsOf()).length, 1);

@@ -130,7 +130,7 @@ export function toComparison(
   };
 }
 
-const findScore = (scores: ScoreCard["models"], model: Named): Score | undefined =>
+export const findScore = (scores: ScoreCard["models"], model: Named): Score | undefined =>
   scores.find((one) => isSameModel(one, model));
 
 const toCounted = ({ passed, n, rate }: Counted): Counted => ({ passed, n, rate });

@@ -1,4 +1,8 @@
-import type { FindReleaseRegressions, FlagRelease } from "../../catalog/products/score-card.ts";
+import type {
+  CompareRelease,
+  FindReleaseRegressions,
+  FlagRelease,
+} from "../../catalog/products/score-card.ts";
 import { reportRegressions } from "./notifications.ts";
 import {
   findCardEvaluation,
@@ -8,20 +12,24 @@ import {
   listComparable,
   storeRegressions,
 } from "./queries.ts";
-import { findWorse, flagInOrder, toComparison } from "./regressions.ts";
+import { findScore, findWorse, flagInOrder, toComparison } from "./regressions.ts";
+
+export const findReleaseRegressions: FindReleaseRegressions = async (db, release) =>
+  (await compareRelease(db, release)).flatMap(({ isWorse, ...regression }) => (isWorse ? [regression] : []));
 
 /** By the newest evaluations of both definitions with the test set of the newest one. */
-export const findReleaseRegressions: FindReleaseRegressions = async (
-  db,
-  { productId, onSale, ...definition },
-) => {
+export const compareRelease: CompareRelease = async (db, { productId, onSale, ...definition }) => {
   const definitionSha256 = await hashDefinition(db, definition);
   const newest = await findNewestOfDefinition(db, productId, definitionSha256);
   if (!newest) return [];
   const comparable = await listComparable(db, { ...newest, productId, version: onSale });
   const before = comparable.findLast(({ version }) => version === onSale);
   if (!before || before.definitionSha256 === definitionSha256) return [];
-  return newest.scores.flatMap((score) => (findWorse(score, before) ? toComparison(score, before) : []));
+  return newest.scores.flatMap((score) =>
+    findScore(before.scores, score)
+      ? { ...toComparison(score, before), isWorse: findWorse(score, before) !== null }
+      : [],
+  );
 };
 
 /** Also the evaluations before that of the score card: one without its flag would hide the drop of the next version. */

@@ -1,5 +1,6 @@
 import type { ProductRunCounts, ProductRuns, SaleRuns } from "@stoa/contract";
 import { sql } from "kysely";
+import type { CountSellerRuns } from "../../catalog/products/checks.ts";
 import type { CountRunFailures, RunFailures } from "../../commerce/refunds/run-failures.ts";
 import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
@@ -88,6 +89,16 @@ export async function countRunsOfSale(
       from runs`.execute(db);
   return firstOf(rows);
 }
+
+/** Of all products of the seller, deleted ones too. */
+export const countSellerRuns: CountSellerRuns = async (db, sellerId, since) => {
+  const { rows } = await sql<Awaited<ReturnType<CountSellerRuns>>>`
+    select (count(*) filter (where e.status = 'failed'))::int as failed, count(*)::int as n
+      from products p join executions e on e.product_id = p.id
+     where p.author_id = ${sellerId} and e.user_id <> ${sellerId} and e.created_at >= ${since}
+       and e.status in ('completed', 'failed')`.execute(db);
+  return firstOf(rows);
+};
 
 /** Failures that the key or the options of the buyer cause. */
 const BUYERS_FAILURES = [

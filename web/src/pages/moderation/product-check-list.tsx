@@ -7,6 +7,7 @@ import { AlertIcon, CheckIcon, FlagIcon } from "../../components/icons.tsx";
 import { Time } from "../../components/time.tsx";
 import { reasonLabel } from "../../lib/admin-statuses.ts";
 import { formatCount, formatPercent } from "../../lib/format.ts";
+import { rangeOf, whole } from "../../lib/rates.ts";
 import { hasAlarmingFindings } from "./scan-checks.tsx";
 
 /** From here on, two products look like copies of each other. */
@@ -43,6 +44,7 @@ export const ProductCheckList = ({ product, checks, moderated }: CheckListProps)
       <HiddenCheck product={product} />
       <WarningChecks checks={checks} />
       <DuplicateCheck checks={checks} />
+      <MeasuredChecks checks={checks} />
       <ReportCheck moderated={moderated} />
     </ul>
   </section>
@@ -116,6 +118,23 @@ function DuplicateCheck({ checks: { duplicates, compared } }: { checks: ProductC
     </Check>
   );
 }
+
+/** A drop within the intervals says nothing. */
+const MeasuredChecks = ({ checks: { measured } }: { checks: ProductChecks }) =>
+  measured.map(({ provider, model, before, after, isWorse }) =>
+    before.rate && after.rate ? (
+      <Check
+        key={`${provider} ${model}`}
+        isGood={!isWorse}
+        title={`Pass rate ${whole(before.rate.value)} → ${whole(after.rate.value)} %, ${isWorse ? "worse beyond the intervals" : "not worse beyond the intervals"}`}
+      >
+        <span>
+          <span dir="auto">{model ?? "The workflow"}</span>: version {before.version}{" "}
+          {rangeOf(before.rate, before.n)}, now {rangeOf(after.rate, after.n)}
+        </span>
+      </Check>
+    ) : null,
+  );
 
 const DuplicateLine = ({ duplicate }: { duplicate: Duplicate }) => (
   <span>

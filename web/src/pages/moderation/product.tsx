@@ -43,7 +43,7 @@ export default function Product() {
       <ProductCheckList product={product} checks={checks} moderated={moderated} />
       <ScanChecks scan={checks.scan} />
       <ProductDiff product={product} approved={checks.approved} />
-      <SellerRecord moderated={moderated} />
+      <SellerRecord moderated={moderated} checks={checks} />
       <History moderated={moderated} />
       <DecisionBar
         moderated={moderated}

@@ -1,4 +1,4 @@
-import type { ModeratedProduct } from "@stoa/sdk";
+import type { ModeratedProduct, ProductChecks } from "@stoa/sdk";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { formatCount, formatPercent, LOCALE } from "../../lib/format.ts";
@@ -7,8 +7,13 @@ import { sellerRecordQuery } from "../../queries/moderation.ts";
 const monthOf = (iso: string): string =>
   new Date(iso).toLocaleDateString(LOCALE, { month: "long", year: "numeric" });
 
+interface SellerRecordProps {
+  moderated: ModeratedProduct;
+  checks: ProductChecks;
+}
+
 /** What the seller did before, as facts without a verdict. */
-export function SellerRecord({ moderated: { seller } }: { moderated: ModeratedProduct }) {
+export function SellerRecord({ moderated: { seller }, checks: { sellerRuns } }: SellerRecordProps) {
   const { data } = useQuery(sellerRecordQuery(seller.id));
   const { published = 0, rejected = 0, suspended = 0, ...others } = seller.products;
   const all = published + rejected + suspended + Object.values(others).reduce((sum, count) => sum + count, 0);
@@ -41,10 +46,17 @@ export function SellerRecord({ moderated: { seller } }: { moderated: ModeratedPr
           <span className="label">Refunded or disputed</span>
           <strong>{data ? returnedText(data) : "…"}</strong>
         </div>
+        <div>
+          <span className="label">Failed runs, 30 days</span>
+          <strong>{failedText(sellerRuns)}</strong>
+        </div>
       </div>
     </section>
   );
 }
+
+const failedText = ({ failed, n }: ProductChecks["sellerRuns"]): string =>
+  n === 0 ? "no runs" : `${formatPercent(failed / n)} of ${formatCount(n)}`;
 
 /** A share is nothing without its number. */
 function returnedText({ paid, returned }: { paid: number; returned: number }): string {
