@@ -28,7 +28,9 @@ after(async () => {
 
 everyRun("a seller adds tests and evaluates the product; visitors see the score card", async () => {
   const { session, context } = await openMember(market, browser);
-  const productId = await createProduct(session, { title: "Measured haiku" });
+  const productId = await createProduct(session, {
+    ...{ title: "Measured haiku", description: "Three lines. More at https://example.com/haiku" },
+  });
   const editor = await openAt(context, market, `/studio/products/${productId}?tab=tests`);
   const { page } = editor;
   const dialog = page.getByRole("dialog");
@@ -69,6 +71,12 @@ everyRun("a seller adds tests and evaluates the product; visitors see the score 
     await card.getByRole("img", { name: /^Pass rate 50/ }).waitFor();
     await sees(listing.page, "Practice provider, not a model");
     await sees(listing.page, /^One case is hidden/);
+    assert.deepEqual(await listing.page.locator(".scan-badges li").allInnerTexts(), [
+      "No hidden characters",
+      "No known commands that run downloads",
+      "No known orders to deceive you or send your data away",
+    ]);
+    await sees(listing.page, "An automatic scan can miss things.");
     // Wilson's intervals of one of two cases are 9 to 91 %, with and without the product.
     const gain = card.locator(".gain");
     assert.equal(await gain.innerText(), "0 −57 to +57, n = 6 and 6");
@@ -135,6 +143,7 @@ test("a seller tests a workflow beside its canvas; visitors see what it adds to 
   const listing = await openAt(await openContext(browser), market, `/p/${productId}`);
   const card = listing.page.getByRole("region", { name: "Score card" });
   await card.getByText("sandbox-echo without this product").waitFor();
+  await card.getByText("Practice provider, not a model").waitFor();
   await mustBeSound(listing, "workflow with a score card");
 });
 

@@ -26,7 +26,7 @@ export function ScoreCardSection({ card }: { card: ScoreCard }) {
           Score card
         </h2>
         <span className="soft sm">
-          The seller’s {formatCount(cases)} test cases, {formatCount(card.repeats)}{" "}
+          The seller’s {formatCount(cases)} test {cases === 1 ? "case" : "cases"}, {formatCount(card.repeats)}{" "}
           {card.repeats === 1 ? "run" : "runs"} each, <Time iso={card.evaluatedAt} isDay />
         </span>
       </div>
@@ -86,14 +86,12 @@ function ModelRow({ model }: { model: Model }) {
     <tr>
       <td>
         <b dir="auto">{model.model ?? "The models of its steps"}</b>
-        {model.provider !== null && (
-          <>
-            <br />
-            <span className="xs soft">
-              {model.isSandbox ? "Practice provider, not a model" : providerName(model.provider)}
-            </span>
-          </>
-        )}
+        <br />
+        <span className="xs soft">
+          {model.isSandbox
+            ? "Practice provider, not a model"
+            : model.provider !== null && providerName(model.provider)}
+        </span>
       </td>
       <td>{rate && <ScoreBar rate={rate} bare={bare} />}</td>
       <td className="r">{rate ? <RateText rate={rate} n={model.n} /> : "no verdict"}</td>
