@@ -10,7 +10,7 @@ let market: Market;
 let seller: Client;
 let stoa: CommandLine;
 before(async () => {
-  market = await openMarket({ config: { roles: { api: true, worker: true } } });
+  market = await openMarket({ config: { roles: { api: true, worker: true } }, graceMs: 0 });
   seller = await market.createUser();
   stoa = await openCommandLine({ origin: market.origin, key: seller.key });
 });

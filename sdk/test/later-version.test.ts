@@ -9,7 +9,11 @@ import { argumentsFor, finish, methodOf } from "./operations.ts";
 
 let market: Market;
 before(async () => {
-  market = await openMarket({ config: { roles: { api: true, worker: true } }, now: () => new Date() });
+  market = await openMarket({
+    config: { roles: { api: true, worker: true } },
+    graceMs: 0,
+    now: () => new Date(),
+  });
 });
 after(() => market.close());
 

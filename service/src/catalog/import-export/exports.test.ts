@@ -7,7 +7,7 @@ import { until } from "../../../test/until.ts";
 
 let market: Market;
 before(async () => {
-  market = await openMarket();
+  market = await openMarket({ graceMs: 0 });
 });
 after(() => market.close());
 
