@@ -29,7 +29,10 @@ let shared: Promise<Browser> | null = null;
 
 /** One browser for all files of a worker, which ends with the worker. `close` closes the pages of a file. */
 export function openBrowser(): Promise<Browser> {
-  shared ??= launchBrowser();
+  shared ??= launchBrowser().catch((error) => {
+    shared = null;
+    throw error;
+  });
   return shared;
 }
 

@@ -134,8 +134,9 @@ suite("stoa listen --forward-to", () => {
   test("wrong address, unknown event, foreign machine: says so", () =>
     withReceiver(async ({ stoa, receiver }) => {
       const [wrong, unknown] = await Promise.all([
-        stoa.run(["listen", "--forward-to", "ftp://example.com"]),
-        stoa.run(["listen", "--forward-to", receiver.address, "--after", "evt_00000000000000000000000001"]),
+        stoa.start(["listen", "--forward-to", "ftp://example.com"]).ended,
+        stoa.start(["listen", "--forward-to", receiver.address, "--after", "evt_00000000000000000000000001"])
+          .ended,
       ]);
       assert.deepEqual([wrong.code, unknown.code], [1, 2]);
       assert.match(wrong.stderr, /no address of a receiver\nfix: /);

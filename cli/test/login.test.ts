@@ -125,9 +125,8 @@ suite("stoa login in the browser", () => {
 suite("stoa login --api-key", () => {
   test("the key comes from standard input and is shown nowhere", () =>
     withCommandLine(async (stoa) => {
-      const { code, stdout, stderr } = await stoa.run(["login", "--api-key", "--profile", "ci"], {
-        input: `${user.key}\n`,
-      });
+      const args = ["login", "--api-key", "--profile", "ci"];
+      const { code, stdout, stderr } = await stoa.start(args, { input: `${user.key}\n` }).ended;
       assert.equal(code, 0, stderr);
       assert.ok(!(stdout + stderr).includes(user.key));
       const profiles = await stoa.run(["profiles"]);

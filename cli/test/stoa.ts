@@ -23,6 +23,8 @@ interface Place {
   key?: string | undefined;
 }
 
+/** A command that hangs must not keep those of the next file. */
+const COMMAND_TIMEOUT_MS = 240_000;
 const COMMANDS = new URL("./command-process.ts", import.meta.url);
 let commands: Forked | null = null;
 let lastCommand: Promise<unknown> = Promise.resolve();
@@ -34,11 +36,14 @@ function runCommand(request: CommandRequest): Promise<Finished> {
     const { child, answer } = commands;
     const answered = answer();
     child.send(request);
+    const giveUp = setTimeout(() => child.kill("SIGKILL"), COMMAND_TIMEOUT_MS);
     try {
       return (await answered) as Finished;
     } catch (error) {
       commands = null;
       throw error;
+    } finally {
+      clearTimeout(giveUp);
     }
   };
   const finished = lastCommand.then(run, run);
