@@ -124,6 +124,10 @@ test("a seller tests a workflow beside its canvas; visitors see what it adds to 
   await page.getByRole("cell", { name: "Is a poem", exact: true }).waitFor();
   const { cases } = (await session.get(`/v1/products/${productId}/test-set`)).body.data;
   assert.deepEqual(cases[0].input, { topic: "rain", lines: 4 });
+  const repeats = page.getByLabel("Runs of each test");
+  await repeats.pressSequentially("0");
+  await repeats.press("Control+z");
+  assert.equal(await repeats.inputValue(), "3", "the field's own undo, not that of the workflow");
 
   assert.equal((await session.post(`/v1/products/${productId}/publish`)).status, 200);
   await sees(page, /^6 runs, about/);
