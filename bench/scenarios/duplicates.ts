@@ -18,6 +18,9 @@ import { readTexts, type Texts } from "../texts.ts";
 /** A new product, which is none of those that are there. */
 const NO_ID = "00000000-0000-0000-0000-000000000000";
 const COPY = { id: NO_ID, type: "PROMPT", contentFormat: "text" } as const;
+/** Only products that were published are compared. */
+const PUBLISHED =
+  "select product_id as id, title from listings where status = 'published' order by product_id";
 const ASKED = 1_000;
 const BATCH = 10_000;
 const SENTENCES = 8;
@@ -45,9 +48,7 @@ async function fill(dataDir: string, { prompts, listings }: Options, texts: Text
   const client = createClient({ target: database.connection }, { application_name: "stoa bench" });
   await client.connect();
   try {
-    const { rows } = await client.query<{ id: string; title: string }>(
-      "select product_id as id, title from listings order by product_id",
-    );
+    const { rows } = await client.query<{ id: string; title: string }>(PUBLISHED);
     await client.query("create temp table texts (product_id uuid primary key, content text)");
     for (let from = 0; from < rows.length; from += BATCH) await insertBatch(client, texts, rows, from);
     await client.query("vacuum analyze product_fingerprints, product_versions");
@@ -103,9 +104,7 @@ function textOf({ shelves }: Texts, number: number): string {
 }
 
 async function measure(ctx: Context, texts: Texts): Promise<Report> {
-  const { rows } = await ctx.pool.query<{ id: string; title: string }>(
-    "select product_id as id, title from listings order by product_id",
-  );
+  const { rows } = await ctx.pool.query<{ id: string; title: string }>(PUBLISHED);
   const random = seededRandom(7);
   const byText: number[] = [];
   const byTitle: number[] = [];
