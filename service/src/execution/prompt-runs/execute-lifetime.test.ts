@@ -218,6 +218,16 @@ test("concurrentRuns of a plan: one more run is 429; another account is not limi
   assert.match(refused.body.error.message, /^2 runs .* larger plan/);
   const others = await begin();
   await blocked.arrivals(4);
+  const another = await shop.createUser();
+  const limited = {
+    productId: await createDraft(another),
+    apiKeyId: await createProviderKey(another, { maxConcurrency: 1 }),
+  };
+  running.push(run(another, limited));
+  await blocked.arrivals(5);
+  // A run that its key refuses does not count.
+  for (let times = 0; times < 3; times++)
+    assertError(await run(another, limited), 429, "KEY_CONCURRENCY_LIMIT");
   blocked.answer();
   for (const reply of await Promise.all([...running, ...others.running])) assert.equal(reply.status, 200);
   assert.equal((await run(somebody, runRequest)).status, 200);
