@@ -322,6 +322,20 @@ suite("POST /v1/ai/keys/:id/verify", () => {
     assertError(await verify(failing), 502, "PROVIDER_ERROR");
     assert.equal((await patch(failing, {})).body.data.status, "valid", "the status stays");
   });
+
+  test("secret replaced meanwhile: the answer about the old one is not stored", async (t) => {
+    const blocked = await startBlockedProvider();
+    t.after(() => blocked.close());
+    const fields = { provider: "openai-compatible", baseUrl: blocked.url };
+    const { id } = (await create(fields)).body.data;
+    blocked.holdNextListing();
+    const verified = verify(id);
+    await blocked.arrivals(1);
+    assert.equal((await patch(id, { key: GOOD_KEY })).body.data.status, "valid");
+    blocked.answer(401);
+    await verified;
+    assert.equal((await patch(id, {})).body.data.status, "valid");
+  });
 });
 
 suite("baseUrl of a provider key", () => {
