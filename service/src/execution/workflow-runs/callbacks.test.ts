@@ -211,6 +211,7 @@ test("callback endpoint: is in no list, gets no events and counts against no lim
 
 test("rotated callback secret: the new one signs at once, the old one also for a day, and neither is shown again", async () => {
   const first = await createSecret();
+  market.clock.forward(1_000);
   const second = await createSecret();
   const workflowId = await createWorkflow(author, { steps: [echoStep("a", "x")] });
   const deliveredRequest = async () => {
