@@ -25,19 +25,9 @@ const UNWANTED_ARGUMENTS = new Set([
   "--disable-web-security",
 ]);
 
-let shared: Promise<Browser> | null = null;
-
-/** One browser for all files of a worker, which ends with the worker. `close` closes the pages of a file. */
-export function openBrowser(): Promise<Browser> {
-  shared ??= launchBrowser().catch((error) => {
-    shared = null;
-    throw error;
-  });
-  return shared;
-}
-
-async function launchBrowser(): Promise<Browser> {
-  const browser = await playwright.launch({
+/** A browser that runs until it is closed. */
+export const launchBrowser = async (): Promise<Browser> =>
+  playwright.launch({
     timeout: TIMEOUT_MS,
     executablePath: process.env["CHROMIUM_PATH"] ?? (await unpackedBrowser()),
     args: [
@@ -46,6 +36,20 @@ async function launchBrowser(): Promise<Browser> {
       "--disable-component-update",
     ],
   });
+
+let shared: Promise<Browser> | null = null;
+
+/** One browser for all files of a worker, which ends with the worker. `close` closes the pages of a file. */
+export function openBrowser(): Promise<Browser> {
+  shared ??= launchSharedBrowser().catch((error) => {
+    shared = null;
+    throw error;
+  });
+  return shared;
+}
+
+async function launchSharedBrowser(): Promise<Browser> {
+  const browser = await launchBrowser();
   browser.close = async () => {
     await Promise.all(browser.contexts().map((context) => context.close()));
   };

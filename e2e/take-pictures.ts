@@ -22,7 +22,7 @@ const OPERATOR = "operator@example.com";
 const folder = await mkdtemp(join(tmpdir(), "stoa-pictures-"));
 // The helpers of the tests share their work in this folder, whose name they read when they are loaded.
 process.env["STOA_TEST_SHARED"] = join(folder, "shared");
-const { click, openBrowser, openContext, sees } = await import("./browser.ts");
+const { click, launchBrowser, openContext, sees } = await import("./browser.ts");
 const { copyDemoData, npmStart, stop } = await import("./service-process.ts");
 const { buildWebClient } = await import("./web.ts");
 
@@ -31,7 +31,7 @@ async function takeAll(): Promise<void> {
   await buildWebClient();
   await copyDemoData(join(folder, "data"));
   const service = await npmStart(join(folder, "data"));
-  const browser = await openBrowser();
+  const browser = await launchBrowser();
   try {
     await rm(PICTURES, { recursive: true, force: true });
     await mkdir(PICTURES, { recursive: true });
