@@ -300,11 +300,12 @@ const attemptsAt = (endpoint: Endpoint) =>
     body: endpoint.method === "GET" ? fc.constant(null) : oddBody(endpoint),
   });
 
+const hasParameters = (endpoint: Endpoint): boolean =>
+  endpoint.path.includes(":") || Object.keys(endpoint.query.shape).length > 0;
+
 /** Three at those with a body, which have the most validation. One without parameters refuses only malformed addresses and headers. */
-function attemptsPerRound(endpoint: Endpoint): number {
-  const hasParameters = endpoint.path.includes(":") || Object.keys(endpoint.query.shape).length > 0;
-  return fieldsOf(endpoint) ? 3 : hasParameters ? 2 : 6;
-}
+const attemptsPerRound = (endpoint: Endpoint): number =>
+  fieldsOf(endpoint) ? 3 : hasParameters(endpoint) ? 2 : 6;
 
 const rounds = () =>
   fc.tuple(
@@ -388,7 +389,10 @@ test("random input at every endpoint: declared answers, never 500", async () => 
     endpoints.map(({ name }) => name).sort(),
     "each endpoint had requests",
   );
-  for (const [name, statuses] of statusesByEndpoint) {
+  // What takes nothing refuses so little that it depends on the seed whether a request has it.
+  const taking = endpoints.filter((endpoint) => fieldsOf(endpoint) || hasParameters(endpoint));
+  for (const { name } of taking) {
+    const statuses = statusesByEndpoint.get(name) ?? [];
     assert.ok(
       [...statuses].some((status) => status >= 400),
       `${name} was never given garbage`,
