@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import fc from "fast-check";
+import { sql } from "kysely";
 import { createProduct } from "../../../test/factories.ts";
 import { runs } from "../../../test/full-size.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { toUuid } from "../../core/ids.ts";
@@ -141,6 +143,22 @@ test("POST /purchases: expectedPrice is the price after the discount", async () 
   const reply = await buy(await market.createUser(), productId, { discountCode: code, expectedPrice: 10 });
   assert.deepEqual(assertError(reply, 409, "PRICE_CHANGED"), { price: 7, currency: "USD" });
   assert.equal(await redemptionsOf(id), 0);
+});
+
+test("a code that changes during the purchase: 422, nothing is charged", async () => {
+  const productId = await createProduct(seller, { price: 10 });
+  const { id, code } = await createCode();
+  const buyer = await market.createUser();
+  const { bought } = await market.service.ctx.db.transaction().execute(async (tx) => {
+    market.clock.forward(1);
+    await sql`update discount_codes set percent_basis_points = 1000, updated_at = ${market.clock.now}
+               where id = ${toUuid("disc", id)}`.execute(tx);
+    const bought = buy(buyer, productId, { discountCode: code });
+    await waitForBlockedStatements(market);
+    return { bought };
+  });
+  assertRefused(await bought, /changed during the purchase/);
+  assert.deepEqual((await buyer.get("/v1/purchases")).body.data, []);
 });
 
 test("50 concurrent buyers, maxRedemptions 7: seven redemptions", async () => {
