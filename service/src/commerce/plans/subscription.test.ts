@@ -17,6 +17,7 @@ import type { Payments } from "../../integrations/payments/payments.ts";
 import { reconcileCharges, syncCharge } from "../charges/charges.ts";
 import { listOpenMoney } from "../charges/open-money.ts";
 import { planPaymentTarget } from "./plan-payment.ts";
+import { renewSubscriptions } from "./renewal.ts";
 import { applyDueDowngrades, changePlan } from "./subscription.ts";
 
 const MINUTE_MS = 60_000;
@@ -394,6 +395,22 @@ suite("a downgrade", () => {
     });
     await applied;
     assert.partialDeepStrictEqual(await readSubscription(person), { plan: "pro", scheduled: null });
+  });
+
+  test("chosen while a renewal waits for the account: renews nothing", async () => {
+    const person = await createSubscriber("pro");
+    const { periodEnd } = await readSubscription(person);
+    market.clock.now = new Date(periodEnd);
+    const { userId } = person.key;
+    const { renewed } = await market.service.ctx.db.transaction().execute(async (tx) => {
+      await sql`select from users where id = ${userId} for no key update`.execute(tx);
+      await sql`update subscriptions set next_plan = 'free' where user_id = ${userId}`.execute(tx);
+      const renewed = renewSubscriptions(market.service.ctx);
+      await waitForBlockedStatements(market);
+      return { renewed };
+    });
+    await renewed;
+    assert.equal((await readSubscription(person)).periodEnd, periodEnd);
   });
 
   test("an upgrade cancels it", async () => {
