@@ -183,6 +183,11 @@ const invalid: [says: string, definition: unknown, ...problems: string[]][] = [
     changed({ "steps.2.timeoutSeconds": 604_801 }),
     "content.steps[2].timeoutSeconds: must be at most 604800",
   ],
+  [
+    "too many retries",
+    changed({ "steps.0.retry": { max: 11 } }),
+    "content.steps[0].retry.max: must be at most 10",
+  ],
   ["a great number", changed({ "steps.1.maxConcurrency": 1_000 }), "content.steps[1].maxConcurrency: "],
   [
     "an invalid product id",
