@@ -6,7 +6,7 @@ import type { WebPage } from "./web.ts";
 interface Edit {
   step: string;
   /** A later edit of the same kind takes the place of an earlier one. */
-  kind: "name" | "seconds" | "removal";
+  kind: "addition" | "name" | "seconds" | "removal";
   isIn: (text: string) => boolean;
 }
 
@@ -78,7 +78,15 @@ export class EditLog {
   }
 
   added(step: string): void {
-    this.#add({ step, kind: "name", isIn: (text) => text.includes(`"${step}"`) });
+    this.#name(step, "addition");
+  }
+
+  #name(step: string, kind: "addition" | "name"): void {
+    this.#add({ step, kind, isIn: (text) => text.includes(`"${step}"`) });
+  }
+
+  #isNew(id: string): boolean {
+    return this.#edits.some(({ step, kind }) => step === id && kind === "addition");
   }
 
   /** `seconds`: a number that no other edit writes. */
@@ -87,14 +95,18 @@ export class EditLog {
   }
 
   renamed(step: string, to: string): void {
+    const kind = this.#isNew(step) ? "addition" : "name";
     this.#edits = this.#edits
-      .filter((edit) => edit.step !== step || edit.kind !== "name")
+      .filter((edit) => edit.step !== step || edit.kind === "seconds")
       .map((edit) => (edit.step === step ? { ...edit, step: to } : edit));
-    this.added(to);
+    this.#name(to, kind);
   }
 
   removed(step: string): void {
+    const isNew = this.#isNew(step);
     this.#edits = this.#edits.filter((edit) => edit.step !== step);
+    // A new step that goes before it is stored leaves nothing to store.
+    if (isNew) return;
     this.#add({ step, kind: "removal", isIn: (text) => !text.includes(`"${step}"`) });
   }
 
