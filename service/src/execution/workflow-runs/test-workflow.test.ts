@@ -120,6 +120,14 @@ suite("POST /ai/workflows/{id}/test", () => {
     assert.deepEqual(first.body.data.output, ["[sandbox] On rain", "two"]);
   });
 
+  test("all steps pinned: no step runs, and the result is evaluated", async () => {
+    const outputs = { outline: "never", parts: ["never"], drafts: ["a0"] };
+    const content = definitionOf({ ...SAVED, result: "steps.drafts.output + ['b']" });
+    const { body } = await start(author, { content, outputs, apiKeys: {}, input: { topic: "rain" } });
+    assert.deepEqual([body.data.status, body.data.output], ["completed", ["a0", "b"]]);
+    assert.deepEqual(await stepsOf(author, body.data.executionId), []);
+  });
+
   test("pinned steps stay pinned when the run waits and goes on", async () => {
     const content = definitionOf({
       steps: [
