@@ -14,8 +14,14 @@ export interface GradingRequest {
 
 export type Grade = (testCase: TestCase, run: GradedRun) => Promise<CaseVerdict>;
 
+/** Longer than the pause between two columns of an evaluation: its start takes as long as hundreds of outputs. */
+const IDLE_MS = 5_000;
+
 /** A grading process has some 80 MB. */
 const oneAtOnce = limitConcurrency({ atOnce: 1, waiting: Number.POSITIVE_INFINITY });
+
+/** A process that has no work ends after a while. */
+let idle: { process: GradingProcess; timer: NodeJS.Timeout } | null = null;
 
 /**
  * Calls `work` with a function that grades one output at a time in a process of its own: fifty costly assertions may take a
@@ -24,27 +30,68 @@ const oneAtOnce = limitConcurrency({ atOnce: 1, waiting: Number.POSITIVE_INFINIT
  */
 export const gradeInProcess = <Result>(work: (grade: Grade) => Promise<Result>): Promise<Result> =>
   oneAtOnce(async () => {
-    const child = fork(new URL("./grade.process.ts", import.meta.url), {
-      serialization: "advanced",
-      execArgv: [`--max-old-space-size=${MAX_HEAP_MB}`],
-      env: compileCacheEnvironment(),
-    });
-    const failure = Promise.race([
-      once(child, "error").then(([error]) => Promise.reject(error)),
-      once(child, "exit").then(([code, signal]) =>
-        Promise.reject(new Error(`the process that grades outputs ended: ${signal ?? code}`)),
-      ),
-    ]);
-    // An end between two outputs is reported by the next.
-    failure.catch(() => {});
+    const grader = takeIdle() ?? new GradingProcess();
     try {
-      return await work(async (testCase, run) => {
-        const response = once(child, "message");
-        child.send({ testCase, run } satisfies GradingRequest);
-        const [verdict] = await Promise.race([response, failure]);
-        return verdict as CaseVerdict;
-      });
+      return await work((testCase, run) => grader.grade(testCase, run));
     } finally {
-      child.kill("SIGKILL");
+      keepIdle(grader);
     }
   });
+
+function takeIdle(): GradingProcess | null {
+  if (!idle) return null;
+  const { process, timer } = idle;
+  clearTimeout(timer);
+  idle = null;
+  return process.isReady ? process : null;
+}
+
+function keepIdle(process: GradingProcess): void {
+  if (!process.isReady) return process.end();
+  const timer = setTimeout(() => {
+    idle = null;
+    process.end();
+  }, IDLE_MS);
+  idle = { process, timer: timer.unref() };
+}
+
+class GradingProcess {
+  readonly #child = fork(new URL("./grade.process.ts", import.meta.url), {
+    serialization: "advanced",
+    execArgv: [`--max-old-space-size=${MAX_HEAP_MB}`],
+    env: compileCacheEnvironment(),
+  });
+  readonly #failure = Promise.race([
+    once(this.#child, "error").then(([error]) => Promise.reject(error)),
+    once(this.#child, "exit").then(([code, signal]) =>
+      Promise.reject(new Error(`the process that grades outputs ended: ${signal ?? code}`)),
+    ),
+  ]);
+  #isGrading = false;
+
+  constructor() {
+    // An end between two outputs is reported by the next.
+    this.#failure.catch(() => {});
+    // It ends with its parent, which need not wait for it.
+    this.#child.unref();
+    this.#child.channel?.unref();
+  }
+
+  /** It runs and owes no verdict. */
+  get isReady(): boolean {
+    return this.#child.connected && !this.#isGrading;
+  }
+
+  async grade(testCase: TestCase, run: GradedRun): Promise<CaseVerdict> {
+    const response = once(this.#child, "message");
+    this.#isGrading = true;
+    this.#child.send({ testCase, run } satisfies GradingRequest);
+    const [verdict] = await Promise.race([response, this.#failure]);
+    this.#isGrading = false;
+    return verdict as CaseVerdict;
+  }
+
+  end(): void {
+    this.#child.kill("SIGKILL");
+  }
+}
