@@ -40,7 +40,7 @@ function isCopy(one: Prompt, other: Prompt): boolean {
 suite("leak guard", () => {
   // The hardest honest outputs that we have: the other CC0 prompts, which share phrases with each other.
   for (const [which, tried, others] of [
-    ["prompts of all lengths", prompts, 3],
+    ["prompts of all lengths", prompts, runs(3)],
     ["prompts of fewer than 100 words", prompts.filter(isShorterThan(100)), 4],
   ] as const)
     test(`texts about the same subject as ${which}: at most 1 % are withheld`, () => {
@@ -64,8 +64,8 @@ suite("leak guard", () => {
   test("attacks on prompts of fewer than 60 words: at most 1 % of the words come out", () => {
     let [leaked, hidden] = [0, 0];
     const leaks = new Map<string, number>();
-    for (const { title, description, content } of sampleOf(prompts.filter(isShorterThan(60))))
-      for (const { encoding, text } of attacks) {
+    for (const [at, { title, description, content }] of sampleOf(prompts.filter(isShorterThan(60))).entries())
+      for (const { encoding, text } of sampleOf(attacks, at)) {
         const answer = obey(encoding, content);
         const guard = new LeakGuard(
           hideText([`${content}\n\nThe input is: ${text}`], [title, description, text]),

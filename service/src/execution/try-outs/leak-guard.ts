@@ -71,16 +71,17 @@ function lettersOf(text: string, form: ComparedForm): string {
 
 const reverse = (text: string) => [...text].reverse().join("");
 
-const hashOf = (letters: readonly string[]) => {
+/** Of the last letters before `end`; without slices, because every letter of every reading is hashed several times. */
+function hashOf(letters: readonly string[] | string, size: number, end = letters.length): number {
   let hash = 0;
-  for (const letter of letters) hash = (Math.imul(hash, 0x01000193) ^ letter.charCodeAt(0)) | 0;
+  for (let at = end - size; at < end; at++)
+    hash = (Math.imul(hash, 0x01000193) ^ (letters[at] as string).charCodeAt(0)) | 0;
   return hash;
-};
+}
 
 function addShingles(shingles: Set<number>, letters: string): void {
-  const all = letters.split("");
   for (const size of [SHINGLE, ...BEGINNINGS])
-    for (let end = size; end <= all.length; end++) shingles.add(hashOf(all.slice(end - size, end)));
+    for (let end = size; end <= letters.length; end++) shingles.add(hashOf(letters, size, end));
 }
 
 /** Forwards, backwards, with the words in reverse order, and each word backwards. */
@@ -166,7 +167,7 @@ class RunMatcher {
     }
     this.#begun = this.#countBegun();
     if (this.#last.length < SHINGLE) return;
-    const shingle = hashOf(this.#last);
+    const shingle = hashOf(this.#last, SHINGLE);
     if (!this.#hidden.has(shingle)) this.#endRun();
     else {
       this.#runFrom ??= this.#places[0] ?? at;
@@ -181,7 +182,7 @@ class RunMatcher {
   #countBegun(): number {
     const [three, two] = BEGINNINGS;
     const isHidden = (size: number) =>
-      this.#last.length >= size && this.#hidden.has(hashOf(this.#last.slice(-size)));
+      this.#last.length >= size && this.#hidden.has(hashOf(this.#last, size));
     if (isHidden(three)) return Math.min(this.#begun + 1, SHINGLE - 1);
     return isHidden(two) ? two : 1;
   }

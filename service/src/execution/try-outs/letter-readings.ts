@@ -44,10 +44,15 @@ const VOWEL = /[aeiou]/;
 /** An ideograph says as much as three letters. */
 const IDEOGRAPH_LETTERS = 3;
 
+const ASCII_LETTERS = Array.from({ length: 128 }, (_, code) => {
+  const character = String.fromCharCode(code);
+  return /[a-z0-9]/i.test(character) ? character.toLowerCase() : "";
+});
+
 /** Without case, width, accents and invisible characters; empty for all other characters. */
 export function toLetters(character: string): string {
-  const code = character.charCodeAt(0);
-  if (code < 128) return /[a-z0-9]/i.test(character) ? character.toLowerCase() : "";
+  const ascii = ASCII_LETTERS[character.charCodeAt(0)];
+  if (ascii !== undefined) return ascii;
   let letters = "";
   for (const each of character.normalize("NFKD").toLowerCase()) {
     if (!LETTER.test(each)) continue;
