@@ -93,6 +93,7 @@ import {
 import { type AuthChannel, createRateLimits, type RateLimits } from "./platform/http/rate-limit.ts";
 import { buildServer } from "./platform/http/server.ts";
 import type { RequestDeadlines, ServerDependencies } from "./platform/http/server-dependencies.ts";
+import { SilentConnections } from "./platform/http/silent-connections.ts";
 import { addSystemPages, type Readiness, type SystemPages } from "./platform/http/system-pages.ts";
 import { runPeriodically } from "./platform/jobs/interval.ts";
 import { addClientFiles } from "./web/builds/routes.ts";
@@ -186,6 +187,11 @@ export interface Service {
   close(how?: { drains: boolean }): Promise<void>;
 }
 
+interface HttpServer {
+  app: FastifyInstance;
+  silent: SilentConnections;
+}
+
 /** The whole service: the base, its jobs and its HTTP server. */
 export async function startService(
   config: Config,
@@ -202,6 +208,7 @@ export async function startService(
   await recordVersionStart(ctx);
   const metrics = metricsOf(ctx, overrides.siblings ?? null);
   const app = await buildHttpServer(ctx, state, metrics, overrides);
+  const http: HttpServer = { app, silent: new SilentConnections(app.server) };
   ctx.notifications.listen();
   await ctx.presence.start();
   const timers = startTimers(ctx);
@@ -218,11 +225,11 @@ export async function startService(
     app,
     metrics,
     findProblems: () => findReadinessProblems(ctx, state),
-    retire: () => retire(ctx, app, state),
+    retire: () => retire(ctx, http, state),
     async close({ drains } = { drains: true }) {
       state.isEnding = true;
       if (drains) await drain();
-      await endRequestsAndWork(base, app, workers, overrides.graceMs ?? GRACE_MS);
+      await endRequestsAndWork(base, http, workers, overrides.graceMs ?? GRACE_MS);
       for (const timer of timers) await timer.stop();
       await ctx.presence.stop();
       await base.close();
@@ -244,7 +251,7 @@ async function listen(
  * Each response closes its connection, so that its client comes back to another process. Only then are idle connections closed:
  * a request may be on its way on them. `app.close()` would cut them at once.
  */
-async function retire(ctx: Context, app: FastifyInstance, state: ServiceState): Promise<void> {
+async function retire(ctx: Context, { app, silent }: HttpServer, state: ServiceState): Promise<void> {
   const begunAt = performance.now();
   const elapsedMs = () => performance.now() - begunAt;
   Server.prototype.close.call(app.server);
@@ -253,9 +260,14 @@ async function retire(ctx: Context, app: FastifyInstance, state: ServiceState): 
   });
   void ctx.feed.close();
   while (!state.isEnding && elapsedMs() < RETIRE_MS && (await isBusy(ctx, app))) {
-    if (elapsedMs() > KEEP_IDLE_MS) app.server.closeIdleConnections();
+    if (elapsedMs() > KEEP_IDLE_MS) closeUnused({ app, silent });
     await sleep(CLOSE_IDLE_INTERVAL_MS);
   }
+}
+
+function closeUnused({ app, silent }: HttpServer): void {
+  app.server.closeIdleConnections();
+  silent.close();
 }
 
 async function isBusy(ctx: Context, app: FastifyInstance): Promise<boolean> {
@@ -266,12 +278,12 @@ async function isBusy(ctx: Context, app: FastifyInstance): Promise<boolean> {
 /** Waits for what runs, and aborts its calls when that takes longer than the grace period. */
 async function endRequestsAndWork(
   base: Base,
-  app: FastifyInstance,
+  http: HttpServer,
   workers: BackgroundWorkers,
   graceMs: number,
 ): Promise<void> {
   const giveUp = setTimeout(() => base.abortCalls(), graceMs);
-  await Promise.all([base.ctx.feed.close(), closeHttpServer(app, graceMs), workers.stop()]);
+  await Promise.all([base.ctx.feed.close(), closeHttpServer(http, graceMs), workers.stop()]);
   await base.ctx.liveRuns.waitUntilEmpty();
   clearTimeout(giveUp);
 }
@@ -447,10 +459,10 @@ async function findMigrationProblem(pool: pg.Pool): Promise<string | null> {
 }
 
 /** No new connections; what runs may end, and is cut off some seconds after calls to the outside were given up. */
-async function closeHttpServer(app: FastifyInstance, graceMs: number): Promise<void> {
+async function closeHttpServer({ app, silent }: HttpServer, graceMs: number): Promise<void> {
   const cutOff = setTimeout(() => app.server.closeAllConnections(), graceMs + FINAL_RESPONSE_MS);
   // Closing ends what is idle then; a connection whose request ends later would be kept alive.
-  const closeIdle = setInterval(() => app.server.closeIdleConnections(), CLOSE_IDLE_INTERVAL_MS);
+  const closeIdle = setInterval(() => closeUnused({ app, silent }), CLOSE_IDLE_INTERVAL_MS);
   await app.close();
   for (const timer of [cutOff, closeIdle]) clearTimeout(timer);
 }

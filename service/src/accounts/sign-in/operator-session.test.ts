@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { isSignedIn, sessionIdOf, uniqueEmail } from "../../../test/emails.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
-import { toUuid } from "../../core/ids.ts";
+import { toId, toUuid } from "../../core/ids.ts";
 
 const run = promisify(execFile);
 const program = new URL("../../../bin/stoa-server.mjs", import.meta.url).pathname;
@@ -60,7 +60,7 @@ test("createOperatorSession, a weak password or a banned user: refused", async (
     command("user", "create", "--email", email, "--name", "Ada", "--password", "12345678"),
     /password: is among the first/,
   );
-  await command("user", "create", "--email", email, "--name", "Ada");
-  await market.query("update users set banned_at = now() where email = $1", [email]);
-  await assert.rejects(command("session", "create", "--user", email), /banned or closed/);
+  const { userId } = await market.createUser();
+  await market.query("update users set banned_at = now() where id = $1", [userId]);
+  await assert.rejects(command("session", "create", "--user", toId("usr", userId)), /banned or closed/);
 });

@@ -22,6 +22,7 @@ import {
   writeMembers,
 } from "../../../test/backup-files.ts";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { inFullRun } from "../../../test/full-size.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { uploadFile } from "../../../test/uploads.ts";
 import type { Config } from "../../core/config/config.ts";
@@ -267,7 +268,7 @@ suite("the keys of an archive", { timeout: 120_000 }, () => {
     await mustHaveNoRow(all);
   });
 
-  test("a commit whose answer is lost: succeeds, with the new keys", async (t) => {
+  test("a commit whose answer is lost: succeeds, with the new keys", inFullRun, async (t) => {
     const { all, own } = await losesCommit(t, { isCarriedOut: true });
     assert.equal((await all.run(PASSPHRASE)).keys, "put into the data folder");
     t.mock.restoreAll();
@@ -321,7 +322,7 @@ suite("the keys of an archive", { timeout: 120_000 }, () => {
 });
 
 suite("a restore", { timeout: 120_000 }, () => {
-  test("needs the rights of the database's owner only", async (t) => {
+  test("needs the rights of the database's owner only", inFullRun, async (t) => {
     const { database, config, path } = await hasAll(t);
     const owned = new URL(database.url);
     owned.username = `owner_of_${owned.pathname.slice(1)}`;
@@ -343,7 +344,7 @@ suite("a restore", { timeout: 120_000 }, () => {
     assert.equal(count, 1);
   });
 
-  test("content that differs from the manifest: no row", async (t) => {
+  test("content that differs from the manifest: no row", inFullRun, async (t) => {
     const all = await hasAll(t);
     const manifest = members.find(([name]) => name === "manifest.json")![1].toString();
     const users = members.find(([name]) => name === USERS)![1].toString();

@@ -4,6 +4,7 @@ import { readdir } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
+import { inFullRun } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { becomes } from "../../../test/until.ts";
 import { picture, send, sendFile, sendImage, uploadFile } from "../../../test/uploads.ts";
@@ -272,7 +273,7 @@ suite("an upload", () => {
     });
   }
 
-  test("exactly at the limit: accepted", async () => {
+  test("exactly at the limit: accepted", inFullRun, async () => {
     const productId = await createDraft(seller);
     const bytes = new Uint8Array(50 * MIB).fill(65);
     assert.equal((await uploadFile(seller, productId, { name: "a.txt", bytes })).size, 50 * MIB);

@@ -4,6 +4,7 @@ import { after, before, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { sql } from "kysely";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { inFullRun } from "../../../test/full-size.ts";
 import { ledgerWriter } from "../../../test/ledger-writer.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -147,7 +148,7 @@ suite("ledger verification, correct books", () => {
   for (const [name, history] of Object.entries(histories))
     test(`after ${name}: no problems`, async () => assert.deepEqual(await problemsAfter(history), []));
 
-  test("fifty concurrent purchases: no problems", async () => {
+  test("fifty concurrent purchases: no problems", inFullRun, async () => {
     const products = await Promise.all(Array.from({ length: 50 }, () => createProduct(seller)));
     const sold = Promise.all(products.map((product) => buyProduct(buyer, product)));
     const results = [];
@@ -946,7 +947,7 @@ suite("stoa-server ledger verify", () => {
     return connectionString!;
   };
 
-  test("correct books: prints ok and the counts, exit code 0", async () => {
+  test("correct books: prints ok and the counts, exit code 0", inFullRun, async () => {
     const { code, stdout, stderr } = await verify("--json");
     const result = JSON.parse(stdout);
     assert.deepEqual([code, result.ok, result.problems], [0, true, []], stderr);

@@ -47,7 +47,10 @@ function takeIdle(): GradingProcess | null {
 }
 
 function keepIdle(process: GradingProcess): void {
-  if (!process.isReady) return process.end();
+  if (!process.isReady) {
+    process.end();
+    return;
+  }
   const timer = setTimeout(() => {
     idle = null;
     process.end();

@@ -17,6 +17,7 @@ import {
   untilEvaluated,
 } from "../../../test/evaluations.ts";
 import { createProduct } from "../../../test/factories.ts";
+import { inFullRun } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type Next, type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import { createProviderKey, providersAt } from "../../../test/runs.ts";
@@ -315,7 +316,7 @@ test("messages that are together too long for a judge: those before the limit ar
   assert.match(reasonsOf(calls).at(-1) ?? "", /together too long for a judge.*4,000,000 characters/);
 });
 
-test("a column at the limit of its messages: runs as a whole, and the proof holds", async () => {
+test("a column at the limit of its messages: runs as a whole, and the proof holds", inFullRun, async () => {
   const assertions = Array.from({ length: 4 }, (_, n) => ({ type: "llm-rubric", value: `Has "<" ${n}` }));
   const topic = "<".repeat(16_000);
   const productId = await createTested(

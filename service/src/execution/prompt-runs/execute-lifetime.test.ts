@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { after, before, suite, type TestContext, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
@@ -117,6 +119,16 @@ suite("client that disconnects", () => {
     const { id, status } = await newestRun(somebody);
     assert.deepEqual([id, status], [again.body.data.executionId, "completed"]);
   });
+});
+
+test("shutdown: does not wait for a connection on which no request was sent", {
+  timeout: 60_000,
+}, async () => {
+  const shop = await openMarket({ graceMs: 3_600_000 });
+  const socket = connect(Number(new URL(shop.origin).port), "127.0.0.1");
+  await once(socket, "connect");
+  await shop.close();
+  socket.destroy();
 });
 
 test("run longer than the grace period of a shutdown: 503, and recorded as failed", async (t) => {

@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { after, afterEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
+import { inFullRun } from "../../../test/full-size.ts";
 import { until } from "../../../test/until.ts";
 import { type EmbeddedDatabase, startEmbedded } from "./embedded.ts";
 import { findBinaries, rootRunAs } from "./embedded-binaries.ts";
@@ -117,7 +118,7 @@ test("the first start creates the cluster, a later start finds its data", async 
   assert.deepEqual(await readNote(await start(folder)), written);
 });
 
-test("fsync: on unless disabled", async () => {
+test("fsync: on unless disabled", inFullRun, async () => {
   const database = await startEmbedded(await freshFolder());
   cleanUps.push(() => database.stop());
   assert.deepEqual(await query(database.connection, "SHOW fsync"), [{ fsync: "on" }]);
@@ -130,7 +131,7 @@ test("the server: reachable by this user only, over a socket in a short folder",
   assert.deepEqual(await query(database.connection, "SHOW listen_addresses"), [{ listen_addresses: "" }]);
 });
 
-test("trigrams: letters of every script", async () => {
+test("trigrams: letters of every script", inFullRun, async () => {
   const { connection } = await start(await freshFolder());
   await query(connection, "CREATE EXTENSION pg_trgm");
   const [row] = await query(connection, "SELECT cardinality(show_trgm('żół提示词')) AS trigrams");
@@ -159,7 +160,7 @@ test("a folder that only root can enter: needs the user namespace or DATABASE_UR
   await assert.rejects(startEmbedded(await freshFolder(), options), /set DATABASE_URL/);
 });
 
-test("two parallel starts in a new folder: one cluster", async () => {
+test("two parallel starts in a new folder: one cluster", inFullRun, async () => {
   const folder = await freshFolder();
   const both = [otherProcess(folder), otherProcess(folder)];
   const [one, two] = await Promise.all(both.map((process) => process.says()));
@@ -188,14 +189,14 @@ test("a second process: joins, survives the first, and stops PostgreSQL at its e
   assert.equal(await postmasterPid(folder), undefined);
 });
 
-test("two processes that end at once: PostgreSQL stops", async () => {
+test("two processes that end at once: PostgreSQL stops", inFullRun, async () => {
   const folder = await freshFolder();
   const [first, second] = [await start(folder), await start(folder)];
   await Promise.all([first.stop(), second.stop()]);
   assert.equal(await postmasterPid(folder), undefined);
 });
 
-test("a joined process ends: PostgreSQL keeps running", async () => {
+test("a joined process ends: PostgreSQL keeps running", inFullRun, async () => {
   const folder = await freshFolder();
   const owner = await start(folder);
   await writeNote(owner);
@@ -216,7 +217,7 @@ test("PostgreSQL is killed: its process is notified and can restart it", async (
   assert.deepEqual(await readNote(await start(folder)), written);
 });
 
-test("a crashed session: PostgreSQL recovers by itself", async () => {
+test("a crashed session: PostgreSQL recovers by itself", inFullRun, async () => {
   const database = await start(await freshFolder());
   const losses: string[] = [];
   database.onLost((why) => losses.push(why));
@@ -244,20 +245,24 @@ test("kill -9 of the service and PostgreSQL: the next start recovers every row",
   assert.deepEqual(await readNote(survivor), written);
 });
 
-test("kill -9 of the service only: the next start joins the running PostgreSQL, and stops it at its end", async () => {
-  const folder = await freshFolder();
-  const victim = otherProcess(folder);
-  await victim.says();
-  const pid = await postmasterPid(folder);
-  await victim.kill();
-  const heir = await start(folder);
-  assert.equal(heir.started, false);
-  assert.equal(await postmasterPid(folder), pid);
-  await heir.stop();
-  assert.equal(await postmasterPid(folder), undefined);
-});
+test(
+  "kill -9 of the service only: the next start joins the running PostgreSQL, and stops it at its end",
+  inFullRun,
+  async () => {
+    const folder = await freshFolder();
+    const victim = otherProcess(folder);
+    await victim.says();
+    const pid = await postmasterPid(folder);
+    await victim.kill();
+    const heir = await start(folder);
+    assert.equal(heir.started, false);
+    assert.equal(await postmasterPid(folder), pid);
+    await heir.stop();
+    assert.equal(await postmasterPid(folder), undefined);
+  },
+);
 
-test("a pid file with an unrelated process: the start succeeds", async () => {
+test("a pid file with an unrelated process: the start succeeds", inFullRun, async () => {
   const folder = await freshFolder();
   const first = await start(folder);
   await writeNote(first);
@@ -270,19 +275,23 @@ test("a pid file with an unrelated process: the start succeeds", async () => {
   assert.deepEqual(await readNote(await start(folder)), written);
 });
 
-test("a start killed during initdb: the next one repeats it, also beside the orphaned initdb", async () => {
-  const folder = await freshFolder();
-  const victim = otherProcess(folder);
-  const halfMade = async () => (await readdir(folder)).find((name) => name.startsWith("postgres.new"));
-  await until("initdb has begun", halfMade);
-  const orphan = await until("initdb runs", () => childOf(victim.pid));
-  await sleep(100);
-  cleanUps.push(async () => endIfAlive(orphan));
-  await victim.kill();
-  assert.ok(await halfMade());
-  await writeNote(await start(folder));
-  assert.equal(await halfMade(), undefined);
-});
+test(
+  "a start killed during initdb: the next one repeats it, also beside the orphaned initdb",
+  inFullRun,
+  async () => {
+    const folder = await freshFolder();
+    const victim = otherProcess(folder);
+    const halfMade = async () => (await readdir(folder)).find((name) => name.startsWith("postgres.new"));
+    await until("initdb has begun", halfMade);
+    const orphan = await until("initdb runs", () => childOf(victim.pid));
+    await sleep(100);
+    cleanUps.push(async () => endIfAlive(orphan));
+    await victim.kill();
+    assert.ok(await halfMade());
+    await writeNote(await start(folder));
+    assert.equal(await halfMade(), undefined);
+  },
+);
 
 test("a cluster of another PostgreSQL version: refused with instructions", async () => {
   const folder = await freshFolder();

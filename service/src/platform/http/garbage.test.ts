@@ -8,6 +8,7 @@ import { decodeJwt } from "jose";
 import { allowedCallers } from "../../../test/allowed-callers.ts";
 import { startEvaluation, storeTestSet } from "../../../test/evaluations.ts";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
+import { isFullSize } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { createOAuthClient, requestTokens } from "../../../test/oauth.ts";
 import { bookEarnings } from "../../../test/payouts.ts";
@@ -17,7 +18,7 @@ import { toId } from "../../core/ids.ts";
 import { openAiStatusOf } from "./openai-error.ts";
 
 /** Each has at least two requests for every endpoint. */
-const ROUNDS = 9;
+const ROUNDS = isFullSize ? 9 : 4;
 
 let market: Market;
 let member: Client;
