@@ -398,7 +398,7 @@ suite("jobs", () => {
     const { body } = await admin.get("/v1/admin/queues?limit=100");
     const queue = body.data.find(({ name }: { name: string }) => name === job.name);
     assert.deepEqual([queue.schedule, queue.failures], ["11 3 * * *", 0]);
-    for (const unknown of ["send-mail", "nothing", "count-stars-given-up", "x'--"])
+    for (const unknown of ["send-mail", "nothing", "count-stars-given-up", "x'--", "\0"])
       assertError(
         await admin.post(`/v1/admin/queues/${encodeURIComponent(unknown)}/run`),
         404,

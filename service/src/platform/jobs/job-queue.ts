@@ -74,6 +74,8 @@ export async function openJobQueue(pool: pg.Pool, log: Logger, kinds: JobDefinit
       await boss.send(name, data, { ...options, db: fromKysely(tx.withoutPlugins()) });
     },
     async findSchedule(name) {
+      // PostgreSQL takes no NUL in a text.
+      if (name.includes("\0")) return null;
       const { rows } = await pool.query<{ cron: string }>(
         "select cron from pgboss.schedule where name = $1",
         [name],
