@@ -125,7 +125,8 @@ test("a seller tests a workflow beside its canvas; visitors see what it adds to 
   const { cases } = (await session.get(`/v1/products/${productId}/test-set`)).body.data;
   assert.deepEqual(cases[0].input, { topic: "rain", lines: 4 });
   const repeats = page.getByLabel("Runs of each test");
-  await repeats.pressSequentially("0");
+  await repeats.selectText();
+  await repeats.pressSequentially("4");
   await repeats.press("Control+z");
   assert.equal(await repeats.inputValue(), "3", "the field's own undo, not that of the workflow");
 
