@@ -2,11 +2,10 @@ import type { Sale } from "@stoa/sdk";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { EmptyState } from "../../components/empty-state.tsx";
-import { FilterSelect, FilterText } from "../../components/filters.tsx";
+import { FilterText } from "../../components/filters.tsx";
 import { ChartIcon } from "../../components/icons.tsx";
 import { StatusTag } from "../../components/status-tag.tsx";
-import { DayFilter } from "../../components/studio/day-filter.tsx";
-import { ProductSelect } from "../../components/studio/product-select.tsx";
+import { SaleFilters } from "../../components/studio/sale-filters.tsx";
 import { SellerPage } from "../../components/studio/seller-page.tsx";
 import { StudioList } from "../../components/studio/studio-list.tsx";
 import { Time } from "../../components/time.tsx";
@@ -15,13 +14,7 @@ import { formatMoney } from "../../lib/format.ts";
 import { orderAmount, orderStatus } from "../../lib/orders.ts";
 import { useListKeys } from "../../lib/use-keys.ts";
 import { useSearchChange } from "../../lib/use-search-change.ts";
-import {
-  parseSalesSearch,
-  SALE_STATUSES,
-  type SalesSearch,
-  salesQuery,
-  salesRequest,
-} from "../../queries/selling-lists.ts";
+import { parseSalesSearch, salesQuery, salesRequest } from "../../queries/selling-lists.ts";
 
 const route = getRouteApi("/studio-shell/studio/referrals");
 const REFERRED = { referred: true } as const;
@@ -45,6 +38,7 @@ export default function Referrals() {
 function ReferralList() {
   useListKeys();
   const search = parseSalesSearch({ ...route.useSearch() });
+  const change = useSearchChange();
   const result = useQuery({ ...salesQuery(search, REFERRED), placeholderData: keepPreviousData });
   const { page: _, ...filters } = search;
   const request = { ...salesRequest(filters), ...REFERRED };
@@ -53,7 +47,14 @@ function ReferralList() {
   );
   return (
     <>
-      <Filters search={search} />
+      <SaleFilters search={search}>
+        <FilterText
+          label="Referral code"
+          placeholder="Referral code"
+          value={search.code}
+          onChange={(code) => change({ code })}
+        />
+      </SaleFilters>
       <StudioList
         result={result}
         page={search.page}
@@ -67,29 +68,6 @@ function ReferralList() {
         {(sales) => <ReferralTable sales={sales} />}
       </StudioList>
     </>
-  );
-}
-
-function Filters({ search: { code, status, product, from, to } }: { search: SalesSearch }) {
-  const change = useSearchChange();
-  return (
-    <search className="row wrap studio-filters">
-      <FilterText
-        label="Referral code"
-        placeholder="Referral code"
-        value={code}
-        onChange={(value) => change({ code: value })}
-      />
-      <FilterSelect
-        label="Status"
-        none="Any status"
-        value={status}
-        options={SALE_STATUSES.map((each) => [each, orderStatus({ status: each })[1]] as const)}
-        onChange={(value) => change({ status: value })}
-      />
-      <ProductSelect value={product} onChange={(value) => change({ product: value })} />
-      <DayFilter from={from} to={to} onChange={change} />
-    </search>
   );
 }
 

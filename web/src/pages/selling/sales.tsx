@@ -3,11 +3,9 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { stoa } from "../../api.ts";
 import { EmptyState } from "../../components/empty-state.tsx";
-import { FilterSelect } from "../../components/filters.tsx";
 import { DownloadIcon } from "../../components/icons.tsx";
 import { StatusTag } from "../../components/status-tag.tsx";
-import { DayFilter } from "../../components/studio/day-filter.tsx";
-import { ProductSelect } from "../../components/studio/product-select.tsx";
+import { SaleFilters } from "../../components/studio/sale-filters.tsx";
 import { SellerPage } from "../../components/studio/seller-page.tsx";
 import { StudioList } from "../../components/studio/studio-list.tsx";
 import { Time } from "../../components/time.tsx";
@@ -19,14 +17,7 @@ import { saveFile } from "../../lib/save-file.ts";
 import { showError } from "../../lib/toasts.ts";
 import { useAction } from "../../lib/use-action.ts";
 import { useListKeys } from "../../lib/use-keys.ts";
-import { useSearchChange } from "../../lib/use-search-change.ts";
-import {
-  parseSalesSearch,
-  SALE_STATUSES,
-  type SalesSearch,
-  salesQuery,
-  salesRequest,
-} from "../../queries/selling-lists.ts";
+import { parseSalesSearch, type SalesSearch, salesQuery, salesRequest } from "../../queries/selling-lists.ts";
 
 const route = getRouteApi("/studio-shell/studio/sales");
 
@@ -48,7 +39,7 @@ function SaleList() {
   );
   return (
     <>
-      <Filters search={search} />
+      <SaleFilters search={search} />
       <StudioList
         result={result}
         page={search.page}
@@ -62,23 +53,6 @@ function SaleList() {
         {(sales) => <SaleTable sales={sales} />}
       </StudioList>
     </>
-  );
-}
-
-function Filters({ search: { status, product, from, to } }: { search: SalesSearch }) {
-  const change = useSearchChange();
-  return (
-    <search className="row wrap studio-filters">
-      <FilterSelect
-        label="Status"
-        none="Any status"
-        value={status}
-        options={SALE_STATUSES.map((each) => [each, orderStatus({ status: each })[1]] as const)}
-        onChange={(value) => change({ status: value })}
-      />
-      <ProductSelect value={product} onChange={(value) => change({ product: value })} />
-      <DayFilter from={from} to={to} onChange={change} />
-    </search>
   );
 }
 
