@@ -231,18 +231,24 @@ test("lastUsedAt and sent reminders, which change all the time: no notification"
 suite("the connection for notifications is lost", () => {
   const listeners =
     "pg_stat_activity where datname = current_database() and application_name = 'stoa notices'";
-  /** PostgreSQL requires another database than the altered one for this statement. */
+  /** From another database, which PostgreSQL requires and which accepts connections the whole time. */
   const allowConnections = async (allowed: boolean) => {
-    const { rows } = await change("select current_database() as name");
+    const database = new URL(market.target).pathname.slice(1);
     const admin = new pg.Client({ connectionString: process.env["STOA_TEST_DATABASE"]! });
     await admin.connect();
-    await admin.query(`alter database ${rows[0].name} with allow_connections ${allowed}`);
+    await admin.query(`alter database ${database} with allow_connections ${allowed}`);
     await admin.end();
+  };
+  /** A full pool needs no new connection, also while the node writes in the background. */
+  const fillPool = async ({ ctx: { pool } }: Service) => {
+    const clients = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+    for (const client of clients) client.release();
   };
 
   test("the cache is not used until it is back: a revoked key is refused at once", async () => {
     const { key, there } = await make();
     await cacheOnBothNodes(key);
+    await Promise.all([market.service, other].map(fillPool));
     await allowConnections(false);
     try {
       await change(`select pg_terminate_backend(pid) from ${listeners}`);
