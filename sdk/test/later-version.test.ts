@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { endpoints } from "@stoa/contract";
 import { createProduct, workflow } from "@stoa/service/test/factories.ts";
+import { sampleOf } from "@stoa/service/test/full-size.ts";
 import { type Client as Account, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { ApiError, Stoa } from "../src/index.ts";
 import { laterFetch, laterResponsesOf } from "./later-version.ts";
@@ -21,6 +22,7 @@ const connect = (apiKey: string, fetch: typeof globalThis.fetch) =>
   new Stoa({ baseUrl: `${market.origin}/v1`, apiKey, maxRetries: 0, fetch });
 
 suite("a later version of the service: each operation of this SDK works", () => {
+  const answered = new Set(sampleOf(endpoints, 1));
   for (const endpoint of endpoints) {
     const call = (stoa: Stoa) => {
       const abort = new AbortController();
@@ -28,14 +30,15 @@ suite("a later version of the service: each operation of this SDK works", () => 
       return finish(methodOf(stoa, endpoint.name)(...argumentsFor(endpoint), options), abort);
     };
 
-    test(`${endpoint.name}: a real answer with unknown fields, values and codes`, async () => {
-      const member = await market.createUser({ role: "admin" });
-      const { key } = await market.createSession(member.userId, { secondFactor: true });
-      await call(connect(key, laterFetch)).catch((error) => {
-        assert.ok(error instanceof ApiError, String(error));
-        assert.equal(error.code, "added_later");
+    if (answered.has(endpoint))
+      test(`${endpoint.name}: a real answer with unknown fields, values and codes`, async () => {
+        const member = await market.createUser({ role: "admin" });
+        const { key } = await market.createSession(member.userId, { secondFactor: true });
+        await call(connect(key, laterFetch)).catch((error) => {
+          assert.ok(error instanceof ApiError, String(error));
+          assert.equal(error.code, "added_later");
+        });
       });
-    });
 
     test(`${endpoint.name}: a success with unknown fields and values`, async () => {
       for (const respond of laterResponsesOf(endpoint.name)) {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { endpoints, errorsOf } from "@stoa/contract";
-import { type Market, openMarket } from "@stoa/service/test/market.ts";
+import { sampleOf } from "@stoa/service/test/full-size.ts";
+import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { ApiError, Stoa } from "../src/index.ts";
 import { argumentsFor, finish, methodOf } from "./operations.ts";
 
@@ -11,11 +12,21 @@ before(async () => {
 });
 after(() => market.close());
 
+async function createAdmin(): Promise<Client> {
+  const { userId } = await market.createUser({ role: "admin" });
+  return market.createSession(userId, { secondFactor: true });
+}
+
+/** The paths of all operations are tested, and the bodies of some against the service, whose checks take long. */
+const answered = new Set(sampleOf(endpoints));
+const refuse = async () =>
+  Response.json({ success: false, error: { code: "NOT_FOUND", message: "Not found" } }, { status: 404 });
+
 suite("every operation of the contract is a method of the SDK", () => {
   for (const endpoint of endpoints)
     test(`${endpoint.name}: sends ${endpoint.method} ${endpoint.base}${endpoint.path}`, async () => {
-      const member = await market.createUser({ role: "admin" });
-      const { key } = await market.createSession(member.userId, { secondFactor: true });
+      const isAnswered = answered.has(endpoint);
+      const { key } = isAnswered ? await createAdmin() : { key: "key" };
       const sent: string[] = [];
       const stoa = new Stoa({
         baseUrl: `${market.origin}/v1`,
@@ -23,7 +34,7 @@ suite("every operation of the contract is a method of the SDK", () => {
         maxRetries: 0,
         fetch: (input, init) => {
           sent.push(`${init?.method} ${new URL(String(input)).pathname}`);
-          return fetch(input, init);
+          return isAnswered ? fetch(input, init) : refuse();
         },
       });
       const abort = new AbortController();
@@ -32,7 +43,8 @@ suite("every operation of the contract is a method of the SDK", () => {
         await finish(methodOf(stoa, endpoint.name)(...argumentsFor(endpoint), options), abort);
       } catch (error) {
         assert.ok(error instanceof ApiError, String(error));
-        assert.ok((errorsOf(endpoint) as string[]).includes(error.code), `${error.code}: ${error.message}`);
+        if (isAnswered)
+          assert.ok((errorsOf(endpoint) as string[]).includes(error.code), `${error.code}: ${error.message}`);
         assert.ok(
           error.status !== 400 || ["upload", "raw"].includes(endpoint.request.kind) || /x1/.test(sent[0]!),
           error.message,
