@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, suite, test } from "node:test";
+import { after, before, mock, suite, test } from "node:test";
 import fc from "fast-check";
 import Stripe from "stripe";
 import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
@@ -31,10 +31,19 @@ const PLAN = "/v1/account/subscription";
 let server: StripeServer;
 let payments: Payments;
 before(async () => {
+  // Stripe's client waits half a second before it retries.
+  mock.method(
+    Stripe.prototype as object as { getInitialNetworkRetryDelay(): number },
+    "getInitialNetworkRetryDelay",
+    () => 0.01,
+  );
   server = await startStripeServer(secretKey);
   payments = clientOf(server);
 });
-after(() => server.close());
+after(() => {
+  mock.restoreAll();
+  return server.close();
+});
 
 const clientOf = ({ url }: { url: string }) =>
   createStripePayments({
