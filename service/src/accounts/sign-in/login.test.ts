@@ -7,9 +7,11 @@ import {
   uniqueEmail,
   withoutMeta,
 } from "../../../test/emails.ts";
+import { isFullSize } from "../../../test/full-size.ts";
 import { assertError, type Market, openMarket } from "../../../test/market.ts";
 import { statementsOf } from "../../../test/statements.ts";
 import { createUser } from "../people/users.ts";
+import { countAttempts } from "./attempts.ts";
 
 const MINUTE_MS = 60_000;
 const PASSWORD = "correct horse battery staple";
@@ -71,7 +73,7 @@ test("an unknown, unverified, banned or passwordless address, or a wrong passwor
 });
 
 suite("wrong passwords", () => {
-  test("one address, known or not: at most ten in 15 minutes", async () => {
+  test("one address, known or not: at most ten in 15 minutes, and a magic link still works", async () => {
     const known = uniqueEmail();
     await registerAccount(market, known, PASSWORD);
     for (const address of [known, uniqueEmail()]) {
@@ -81,6 +83,8 @@ suite("wrong passwords", () => {
       assertError(refusal, 429, "RATE_LIMIT_EXCEEDED");
       assert.equal(refusal.headers.get("retry-after"), "900");
     }
+    const token = await requestMagicLink(market, known);
+    assert.equal((await market.as(null).post("/api/auth/verify", { token })).status, 200);
     market.clock.forward(15 * MINUTE_MS);
     assert.equal((await logIn(known, PASSWORD)).status, 200);
   });
@@ -92,17 +96,16 @@ suite("wrong passwords", () => {
     assert.equal(replies.filter(({ status }) => status === 429).length, 20);
   });
 
-  test("from a stranger, over the limit: the owner can still use a magic link", async () => {
-    const address = uniqueEmail();
-    await registerAccount(market, address, PASSWORD);
-    for (let tries = 0; tries < 11; tries++) await logIn(address, "wrong");
-    const token = await requestMagicLink(market, address);
-    assert.equal((await market.as(null).post("/api/auth/verify", { token })).status, 200);
-  });
-
   test("one network: at most a hundred in 10 minutes", async () => {
     const from = (ip: string) => logIn(uniqueEmail(), "wrong", { "x-forwarded-for": ip });
-    const replies = await Promise.all(Array.from({ length: 110 }, () => from("192.0.2.9")));
+    const { ctx } = market.service;
+    // Each attempt verifies a password, which takes long, so most are counted without it.
+    const counted = isFullSize ? 0 : 90;
+    await ctx.db.transaction().execute(async (tx) => {
+      for (let tries = 0; tries < counted; tries++)
+        await countAttempts(ctx, tx, [["login from a network", "192.0.2.9"]]);
+    });
+    const replies = await Promise.all(Array.from({ length: 110 - counted }, () => from("192.0.2.9")));
     assert.equal(replies.filter(({ status }) => status === 429).length, 10);
     assert.equal((await from("192.0.2.10")).status, 401);
   });
@@ -118,42 +121,33 @@ suite("a browser in which the owner signed in", () => {
     assertError(await logIn(address, PASSWORD), 429, "RATE_LIMIT_EXCEEDED");
   };
 
-  test("strangers used up the address's attempts: the owner's browser still works", async () => {
-    const address = uniqueEmail();
+  test("strangers used up the address's attempts: the owner's browser still works, by its sealed cookie only", async () => {
+    const [address, other] = [uniqueEmail(), email];
     await registerAccount(market, address, PASSWORD);
     const known = await knownTo(address);
+    const { cookie } = known;
     await isClosed(address);
+    for (const forged of [cookie.slice(0, -2), "__Host-known=", `__Host-known=["x","${address}"]`])
+      assertError(await logIn(address, PASSWORD, { cookie: forged }), 429, "RATE_LIMIT_EXCEEDED");
+    assertError(await logIn(address, PASSWORD, await knownTo(other)), 429, "RATE_LIMIT_EXCEEDED");
     assert.equal((await logIn(address, PASSWORD, known)).status, 200);
   });
 
-  test("ten wrong passwords of its own, in parallel too, and no bypass for another address", async () => {
-    const [address, other] = [uniqueEmail(), uniqueEmail()];
+  test("ten wrong passwords of its own, in parallel too", async () => {
+    const address = uniqueEmail();
     await registerAccount(market, address, PASSWORD);
-    await registerAccount(market, other, PASSWORD);
     const known = await knownTo(address);
     const guesses = Array.from({ length: 15 }, () => logIn(address, "wrong", known));
     const checked = (await Promise.all(guesses)).filter(({ status }) => status === 401);
     assert.equal(checked.length, 10);
-    await isClosed(other);
-    assertError(await logIn(other, PASSWORD, known), 429, "RATE_LIMIT_EXCEEDED");
-  });
-
-  test("recognized by our sealed cookie only", async () => {
-    const address = uniqueEmail();
-    await registerAccount(market, address, PASSWORD);
-    const { cookie } = await knownTo(address);
-    await isClosed(address);
-    for (const forged of [cookie.slice(0, -2), "__Host-known=", `__Host-known=["x","${address}"]`])
-      assertError(await logIn(address, PASSWORD, { cookie: forged }), 429, "RATE_LIMIT_EXCEEDED");
   });
 });
 
 test("right passwords: not counted", async () => {
   const address = uniqueEmail();
   await registerAccount(market, address, PASSWORD);
-  for (let tries = 0; tries < 12; tries++) assert.equal((await logIn(address, PASSWORD)).status, 200);
   for (let tries = 0; tries < 9; tries++) await logIn(address, "wrong");
-  assert.equal((await logIn(address, PASSWORD)).status, 200);
+  for (let tries = 0; tries < 2; tries++) assert.equal((await logIn(address, PASSWORD)).status, 200);
   assertError(await logIn(address, "wrong"), 401, "INVALID_CREDENTIALS");
   assertError(await logIn(address, PASSWORD), 429, "RATE_LIMIT_EXCEEDED");
 });
