@@ -6,8 +6,8 @@ import type { WebhookReceiver } from "../../../test/webhook-receiver.ts";
 import { MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import type { DeliveryWorker } from "./delivery-worker.ts";
 
-// Each of these tests waits for the timeout.
-const postDeadlines = { totalMs: 1_500 };
+// Each of these tests waits for the timeout, which a busy machine must not reach before the receiver has the request.
+const postDeadlines = { totalMs: 600 };
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newDeliveryWorker, receiver } =
   await openWebhookMarket({ postDeadlines });
 let owner: Client;
@@ -15,22 +15,22 @@ beforeEach(async () => {
   owner = await market.createUser();
 });
 
-const misbehaviours: [name: string, answer: WebhookReceiver["answer"], code: string][] = [
-  ["never answers", () => {}, "timeout"],
-  ["drips", (response) => void setInterval(() => response.write("."), 50).unref(), "timeout"],
-];
-for (const [name, answer, code] of misbehaviours)
-  test(`receiver that ${name}: is retried, and the log has the reason`, async () => {
-    const endpoint = await hasEndpoint(owner);
-    receiver.answer = answer;
-    await happens(owner);
-    await deliver();
+test("receivers that never answer or drip: are retried, and the log has the reason", async () => {
+  const silent = await hasEndpoint(owner, { url: `${receiver.url}/silent` });
+  const dripping = await hasEndpoint(owner, { url: `${receiver.url}/drips` });
+  receiver.answer = (response, { path }) => {
+    if (path === "/drips") setInterval(() => response.write("."), 50).unref();
+  };
+  await happens(owner);
+  await deliver();
+  for (const endpoint of [silent, dripping]) {
     const [delivery] = await deliveriesOf(owner, endpoint);
     assert.equal(delivery.status, "retrying");
     const { attempts } = await detailOf(owner, delivery);
-    assert.equal(attempts[0].error.code, code);
-    assert.equal(receiver.received.length, 1);
-  });
+    assert.equal(attempts[0].error.code, "timeout");
+  }
+  assert.deepEqual(receiver.received.map(({ path }) => path).sort(), ["/drips", "/silent"]);
+});
 
 test("hanging endpoint: gets one attempt at a time, and eight again when it answers", async () => {
   const pending: (() => void)[] = [];
