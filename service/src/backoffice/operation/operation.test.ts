@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { becomes } from "../../../test/until.ts";
 import { readConfig } from "../../core/config/config.ts";
@@ -393,7 +394,7 @@ suite("jobs", () => {
     assert.equal((await run()).status, 200);
     await becomes(
       async () => began.length,
-      (runs) => runs === 2,
+      (count) => count === 2,
     );
     const { body } = await admin.get("/v1/admin/queues?limit=100");
     const queue = body.data.find(({ name }: { name: string }) => name === job.name);
@@ -483,16 +484,18 @@ suite("emails", () => {
   });
 
   test("ten thousand wait for a dead mail server: listed and retried in a second", async () => {
+    const COUNT = runs(10_000);
     await market.query(
       `with added as (
          insert into emails (id, recipient, created_at)
-           select gen_random_uuid(), 'many@example.com', now() from generate_series(1, 10000) returning id)
+           select gen_random_uuid(), 'many@example.com', now() from generate_series(1, $1) returning id)
        insert into pgboss.job (name, data, state, retry_count, start_after)
          select 'send-mail', jsonb_build_object('mailId', id), 'retry', 2, now() + interval '1 hour' from added`,
+      [COUNT],
     );
     const startedAt = performance.now();
     const { data, meta } = await listed("status=waiting");
-    assert.ok(meta.total >= 10_000);
+    assert.ok(meta.total >= COUNT);
     assert.equal(data[0].attempts, 2);
     assert.equal((await admin.post("/v1/admin/emails/retry")).body.data.retried, 1_000);
     const ms = performance.now() - startedAt;
