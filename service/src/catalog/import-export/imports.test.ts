@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { sql } from "kysely";
 import { createDraft, createProduct, haiku } from "../../../test/factories.ts";
+import { isFullSize, runs } from "../../../test/full-size.ts";
 import { exportOf, JSONL, jsonLines, MARKDOWN, sendImport, ZIP, zipOf } from "../../../test/import-export.ts";
 import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
@@ -355,15 +356,21 @@ suite("POST /products/import: known products", () => {
   test("long unchanged contents: compared without blocking other requests", async () => {
     const user = await market.createUser();
     const content = "Write {{topic}}. ".repeat(5_000);
-    const lines = jsonLines(...Array.from({ length: 60 }, (_, at) => ({ ...haiku, id: `p${at}`, content })));
+    const products = isFullSize ? 60 : 30;
+    const lines = jsonLines(
+      ...Array.from({ length: products }, (_, at) => ({ ...haiku, id: `p${at}`, content })),
+    );
     await sendImport(user, lines);
     const shares: number[] = [];
-    // The minimum of several tries: a garbage collection delays one of them, a long step delays all.
-    for (let times = 0; times < 3; times++)
+    const isShort = (share: number) => share < 1 / 8;
+    // One of several tries: a garbage collection delays one of them, a long step delays all.
+    for (let times = 0; times < 3 && !shares.some(isShort); times++)
       shares.push(
-        await longestShare(async () => assert.deepEqual(counts(await sendImport(user, lines)), [0, 0, 60])),
+        await longestShare(async () =>
+          assert.deepEqual(counts(await sendImport(user, lines)), [0, 0, products]),
+        ),
       );
-    assert.ok(Math.min(...shares) < 1 / 8, `${shares}`);
+    assert.ok(shares.some(isShort), `${shares}`);
   });
 
   test("the same externalId of two sellers: two products", async () => {
@@ -523,13 +530,13 @@ suite("POST /products/import: known products", () => {
     assert.equal(list.body.data[0].title, "After the import");
   });
 
-  test("twenty parallel imports: each product once", async () => {
+  test("parallel imports: each product once", async () => {
     const user = await market.createUser();
     const body = jsonLines(...[1, 2, 3].map((at) => ({ ...haiku, id: `p${at}`, title: `Haiku ${at}` })));
-    const replies = await Promise.all(Array.from({ length: 20 }, () => sendImport(user, body)));
+    const replies = await Promise.all(Array.from({ length: runs(20) }, () => sendImport(user, body)));
     for (const reply of replies) assert.equal(reply.status, 200, reply.text);
     const made = replies.map(({ body }) => body.data.created).toSorted((a, b) => b - a);
-    assert.deepEqual(made, [3, ...Array(19).fill(0)]);
+    assert.deepEqual(made, [3, ...Array(runs(20) - 1).fill(0)]);
     assert.equal(await countOf(user), 3);
   });
 
@@ -546,7 +553,7 @@ suite("POST /products/import: known products", () => {
         sendImport(user, jsonLines({ ...haiku, id: `p${at}` })),
       );
       await until("an import waits for the lock", isWaiting);
-      for (let at = 0; at < 30; at++) assert.equal((await other.get("/v1/products")).status, 200);
+      for (let at = 0; at < runs(30); at++) assert.equal((await other.get("/v1/products")).status, 200);
       return sent;
     });
     for (const { status, text } of await Promise.all(replies)) assert.equal(status, 200, text);
@@ -555,7 +562,7 @@ suite("POST /products/import: known products", () => {
   test("concurrent changes, publishing and deletion: a complete product, never a fault", async () => {
     const user = await market.createUser();
     const ids = await Promise.all([1, 2, 3, 4].map(() => createDraft(user)));
-    const storm = Array.from({ length: 8 }, (_, round) => [
+    const storm = Array.from({ length: isFullSize ? 8 : 3 }, (_, round) => [
       sendImport(
         user,
         jsonLines(
@@ -594,8 +601,9 @@ suite("POST /products/import: known products", () => {
   });
 
   test("imports of other sellers with the same new words: run in parallel", async () => {
-    const sellers = await Promise.all(Array.from({ length: 6 }, () => market.createUser()));
-    const titles = Array.from({ length: 60 }, (_, at) => `zyx${String.fromCharCode(97 + (at % 26))}${at}`);
+    const [count, words] = isFullSize ? [6, 60] : [4, 30];
+    const sellers = await Promise.all(Array.from({ length: count }, () => market.createUser()));
+    const titles = Array.from({ length: words }, (_, at) => `zyx${String.fromCharCode(97 + (at % 26))}${at}`);
     const orders = [titles, titles.toReversed()];
     const replies = await Promise.all(
       sellers.map((one, at) =>
@@ -800,7 +808,7 @@ suite("POST /products/import: a zip", () => {
   test("one damaged byte, anywhere: refused", async () => {
     const user = await market.createUser();
     const whole = await zipOf({ "a.md": text });
-    for (let at = 0; at < whole.length; at += 3) {
+    for (let at = 0; at < whole.length; at += isFullSize ? 3 : 17) {
       const damaged = whole.slice();
       damaged[at] = damaged[at]! ^ 0xff;
       const { status } = await sendImport(user, damaged, { type: ZIP, query: "?dryRun=true" });

@@ -91,7 +91,7 @@ const everywhere = ({ id: _, ...product }: Record<string, unknown>) => product;
 
 async function shopOfOddities(): Promise<Client> {
   const seller = await market.createUser();
-  const made = fc.sample(products, { seed: 20260615, numRuns: 120 });
+  const made = fc.sample(products, { seed: 20260615, numRuns: runs(120) });
   const special = [
     ...contents.map((content) => ({ ...haiku, content })),
     {
@@ -142,12 +142,15 @@ async function shopOfOddities(): Promise<Client> {
 
 suite("an export", () => {
   let seller: Client;
+  let whole: Record<string, unknown>[];
+  let zip: Uint8Array<ArrayBuffer>;
   before(async () => {
     seller = await shopOfOddities();
+    whole = await exportOf(seller);
+    zip = await zipExportOf(seller, market.origin);
   });
 
   test("imported into an empty shop as JSON Lines: the same products", async () => {
-    const whole = await exportOf(seller);
     const other = await market.createUser();
     const reply = await sendImport(other, (await seller.get("/v1/products/export")).text, { type: JSONL });
     assert.equal(reply.status, 200, reply.text.slice(0, 2_000));
@@ -155,18 +158,16 @@ suite("an export", () => {
   });
 
   test("imported into an empty shop as Markdown: the same products", async () => {
-    const whole = await exportOf(seller);
     const other = await market.createUser();
-    const reply = await sendImport(other, await zipExportOf(seller, market.origin), { type: ZIP });
+    const reply = await sendImport(other, zip, { type: ZIP });
     assert.equal(reply.status, 200, reply.text.slice(0, 2_000));
     assert.equal(reply.body.data.created, whole.length);
     assert.deepEqual((await exportOf(other)).map(everywhere), whole.map(everywhere));
   });
 
   test("imported where it came from, in either format: changes nothing", async () => {
-    const whole = await exportOf(seller);
     const lines = await sendImport(seller, jsonLines(...whole));
-    const files = await sendImport(seller, await zipExportOf(seller, market.origin), { type: ZIP });
+    const files = await sendImport(seller, zip, { type: ZIP });
     for (const { body } of [lines, files]) {
       const { created, updated, unchanged } = body.data;
       assert.deepEqual([created, updated, unchanged], [0, 0, whole.length]);
@@ -175,13 +176,13 @@ suite("an export", () => {
 
   test("read and written by standard tools", async () => {
     const { default: yauzl } = await import("yauzl");
-    const zip = await yauzl.fromBufferPromise(Buffer.from(await zipExportOf(seller, market.origin)), {
+    const archive = await yauzl.fromBufferPromise(Buffer.from(zip), {
       lazyEntries: true,
       strictFileNames: true,
     });
     const names: string[] = [];
-    for await (const { fileName } of zip.eachEntry()) names.push(fileName);
-    assert.equal(new Set(names).size, (await exportOf(seller)).length, "no two of one name");
+    for await (const { fileName } of archive.eachEntry()) names.push(fileName);
+    assert.equal(new Set(names).size, whole.length, "no two of one name");
     for (const name of names) assert.match(name, /^[a-z0-9-]+-[a-z0-9]{8}\.md$/);
   });
 });

@@ -3,11 +3,11 @@ import { after, before, test } from "node:test";
 import type { Facets, ProductCard } from "@stoa/contract";
 import fc from "fast-check";
 import { buyProduct, createDraft } from "../../../test/factories.ts";
-import { runs } from "../../../test/full-size.ts";
+import { isFullSize, runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { compactFacetCounts, updateWordFrequencies } from "./search-maintenance.ts";
 
-const PRODUCTS = 60;
+const PRODUCTS = isFullSize ? 60 : 24;
 const PRICE_EDGES = [0, 5, 10, 20, 50, 100];
 const RATING_EDGES = [4.5, 4, 3, 2, 1];
 
@@ -171,7 +171,7 @@ test("facet counts: follow each change, before and after compaction", { timeout:
       fc.record({ category: fc.constantFrom("poems", "programming") }),
     ),
   });
-  for (const { id, change } of fc.sample(anyChange, { numRuns: 60, seed: 5 })) {
+  for (const { id, change } of fc.sample(anyChange, { numRuns: isFullSize ? 60 : 24, seed: 5 })) {
     if (change === "compact") await compactFacetCounts(ctx, 1);
     else if (typeof change === "string") await author.post(`/v1/products/${id}/${change}`);
     else await author.patch(`/v1/products/${id}`, change);

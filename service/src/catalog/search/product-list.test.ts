@@ -3,7 +3,7 @@ import { after, before, test } from "node:test";
 import type { api, Input, ProductStatus } from "@stoa/contract";
 import fc from "fast-check";
 import { createDraft } from "../../../test/factories.ts";
-import { runs } from "../../../test/full-size.ts";
+import { isFullSize, runs, sampleOf } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
@@ -48,7 +48,7 @@ interface Query {
   order?: "asc" | "desc";
 }
 
-const PRODUCTS = 90;
+const PRODUCTS = isFullSize ? 90 : 36;
 const CATEGORIES = ["writing", "poems", "programming"];
 const CURRENCIES = ["USD", "USD", "EUR", "JPY", "KWD"];
 
@@ -282,7 +282,7 @@ test("each filter in each order: the expected products, no duplicates or gaps ov
 
 test("each order, both kinds of list: total, ties by id in both directions", async () => {
   for (const author of [undefined, "me" as const]) {
-    for (const sort of Object.keys(sortKeys) as Sort[]) {
+    for (const sort of sampleOf(Object.keys(sortKeys) as Sort[], author ? 1 : 0)) {
       for (const order of ["asc", "desc"] as const) {
         const query = { sort, order, ...(author && { author }) };
         const expected = shelf.filter((item) => isListed(item, query, ann)).sort(inOrder(query));
