@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { after, before, suite, test } from "node:test";
 import { openEventStream } from "../../../test/event-stream.ts";
 import { createProduct } from "../../../test/factories.ts";
-import { runs } from "../../../test/full-size.ts";
+import { runs, sampleOf } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { countLeakedWords, obey } from "../../../test/obedient-model.ts";
 import {
@@ -74,7 +74,7 @@ suite("extraction attacks against the most obedient model", () => {
         ...{ title, description, content: template, preview: "Hidden." },
       });
       await allowTries(seller, { productId, apiKeyId });
-      for (const [index, attack] of attacks.entries()) {
+      for (const [index, attack] of sampleOf(attacks).entries()) {
         let answer = obey("verbatim", content);
         provider.always((request) => {
           assert.ok(promptIn(request).includes(attack.text));
