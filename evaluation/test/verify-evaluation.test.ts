@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
+import { sampleOf } from "../../service/test/full-size.ts";
 import { type EvaluationProofFile, type PublicKey, verifyEvaluation } from "../src/verify-evaluation.ts";
 import { changesOf } from "./proof-changes.ts";
 
@@ -39,9 +40,9 @@ test("a proof of the first form that was changed: refused", async () => {
 });
 
 test("a proof of the first form with anything changed, removed or added: refused", async () => {
-  for (const proof of [visible, hidden]) {
+  for (const [at, proof] of [visible, hidden].entries()) {
     const accepted: string[] = [];
-    for (const { name, proof: changed } of changesOf(proof))
+    for (const { name, proof: changed } of sampleOf([...changesOf(proof)], at))
       if ((await verifyEvaluation(changed, keys)).problems.length === 0) accepted.push(name);
     assert.deepEqual(accepted, []);
   }

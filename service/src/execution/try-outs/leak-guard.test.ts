@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { runs, sampleOf } from "../../../test/full-size.ts";
+import { isFullSize, runs, sampleOf } from "../../../test/full-size.ts";
 import { countLeakedWords, obey } from "../../../test/obedient-model.ts";
 import { hideText, LeakGuard } from "./leak-guard.ts";
 
@@ -41,13 +41,13 @@ suite("leak guard", () => {
   // The hardest honest outputs that we have: the other CC0 prompts, which share phrases with each other.
   for (const [which, tried, others] of [
     ["prompts of all lengths", prompts, runs(3)],
-    ["prompts of fewer than 100 words", prompts.filter(isShorterThan(100)), 4],
+    ["prompts of fewer than 100 words", prompts.filter(isShorterThan(100)), isFullSize ? 4 : 2],
   ] as const)
     test(`texts about the same subject as ${which}: at most 1 % are withheld`, () => {
       const characters = 800;
       const withheld: string[] = [];
       let count = 0;
-      for (const [at, prompt] of sampleOf(tried).entries()) {
+      for (const [at, prompt] of sampleOf(sampleOf(tried)).entries()) {
         const hidden = hiddenOf(prompt);
         for (let step = 1; step <= others; step++) {
           const other = promptAt(at * 7 + step * 13);
@@ -64,7 +64,8 @@ suite("leak guard", () => {
   test("attacks on prompts of fewer than 60 words: at most 1 % of the words come out", () => {
     let [leaked, hidden] = [0, 0];
     const leaks = new Map<string, number>();
-    for (const [at, { title, description, content }] of sampleOf(prompts.filter(isShorterThan(60))).entries())
+    const tried = sampleOf(sampleOf(prompts.filter(isShorterThan(60))));
+    for (const [at, { title, description, content }] of tried.entries())
       for (const { encoding, text } of sampleOf(attacks, at)) {
         const answer = obey(encoding, content);
         const guard = new LeakGuard(
@@ -106,7 +107,7 @@ suite("leak guard", () => {
         assert.ok(isWithheld);
         assert.doesNotMatch(shown, /\p{L}/u);
       }),
-      { numRuns: runs(150) },
+      { numRuns: isFullSize ? 150 : 10 },
     );
   });
 
