@@ -4,7 +4,7 @@ import { productStatuses, suspensionReasons } from "@stoa/contract";
 import fc from "fast-check";
 import { emailsToUser } from "../../../test/emails.ts";
 import { createDraft, createProduct } from "../../../test/factories.ts";
-import { runs } from "../../../test/full-size.ts";
+import { isFullSize } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { run } from "../../../test/runs.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -311,9 +311,10 @@ for (const moderation of [false, true]) {
           await assertWorld(id, world);
           for (const entry of world.model.audited) made.add(entry.split(" ").at(-3)!);
         }),
-        { numRuns: runs(30) },
+        { numRuns: isFullSize ? 30 : 3 },
       );
-      assert.ok(made.size >= (moderation ? 7 : 4), `the histories were dull: ${[...made]}`);
+      // Three histories may happen to lack some moves.
+      if (isFullSize) assert.ok(made.size >= (moderation ? 7 : 4), `the histories were dull: ${[...made]}`);
     });
 
     test("parallel moves: each starts where another ended, one linear history", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { createDraft, createProduct } from "../../../test/factories.ts";
-import { runs } from "../../../test/full-size.ts";
+import { runs, sampleOf } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { parseSearch } from "./search-terms.ts";
 
@@ -286,7 +286,7 @@ test("letters of any Unicode form: found as the letters that they show", async (
 
 test("a text without word boundaries: stored, and found by its beginning", async () => {
   const long = "supercalifragilistic".repeat(400);
-  for (const character of ["ก", "ກ", "ក", "က", "文", "か", "é", "ا"]) {
+  for (const character of sampleOf(["ก", "ກ", "ក", "က", "文", "か", "é", "ا"], 1)) {
     const id = await createProduct(author, {
       title: `Long ${character}`,
       description: `${character}${long}`,

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, mock, suite, test } from "node:test";
 import { dumpDatabase } from "../../../test/dump.ts";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { inFullRun } from "../../../test/full-size.ts";
 import { type Client, clientOf, type Market, openMarket } from "../../../test/market.ts";
 import { statementsOf } from "../../../test/statements.ts";
 import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
@@ -198,7 +199,7 @@ test("a view of a deleted product: does not block other views", async () => {
   assert.equal(await viewsOf(id), 1);
 });
 
-test("buffered views: bounded; a log line reports the dropped ones", async () => {
+test("buffered views: bounded; a log line reports the dropped ones", inFullRun, async () => {
   const { ctx } = market.service;
   const buffer = new ViewBuffer();
   const id = await createProduct(author);
