@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { createDraft } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import { executionOf, readWholeStream, streamedRunOf, streamRun } from "../../../test/run-streams.ts";
@@ -75,7 +76,7 @@ for (const where of ["the process that runs it", "another process"]) {
 test("repeated cancellation: succeeds and changes nothing", async () => {
   const listener = await stuckStream();
   const id = executionOf(listener);
-  const replies = await Promise.all(Array.from({ length: 20 }, () => cancel(id)));
+  const replies = await Promise.all(Array.from({ length: runs(20) }, () => cancel(id)));
   assert.deepEqual(
     replies.map(({ status, body }) => [status, body.data.status]),
     replies.map(() => [200, "canceled"]),

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import pg from "pg";
 import { createDraft } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import { followRun, gatedPieces, readWholeStream } from "../../../test/run-streams.ts";
@@ -88,11 +89,11 @@ suite("Prefer: respond-async", () => {
     assert.deepEqual([status, error.code], ["failed", "PROVIDER_ERROR"]);
   });
 
-  test("fifty requests with one Idempotency-Key: one run", async () => {
+  test("requests at once with one Idempotency-Key: one run", async () => {
     const before = provider.requests.length;
     const headers = { ...ASYNC, "idempotency-key": "fifty" };
     const replies = await Promise.all(
-      Array.from({ length: 50 }, () => run(owner, { productId, apiKeyId }, headers)),
+      Array.from({ length: runs(50) }, () => run(owner, { productId, apiKeyId }, headers)),
     );
     const successes = replies.filter(({ status }) => status === 202);
     assert.equal(new Set(successes.map(({ body }) => body.data.executionId)).size, 1);

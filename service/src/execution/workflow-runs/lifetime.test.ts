@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { type EventReader, openEventStream } from "../../../test/event-stream.ts";
 import { buyProduct, createProduct, haiku, refundEverything } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { createProviderKey } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import {
@@ -174,13 +175,13 @@ suite("POST /v1/ai/executions/:id/retry", () => {
     assert.equal((await retry(id, await market.createUser())).body.error.code, "EXECUTION_NOT_FOUND");
   });
 
-  test("20 concurrent retry: one is accepted", async () => {
+  test("concurrent retries: one is accepted", async () => {
     const workflowId = await createWorkflow(author, { steps: [promptStep("bad", "x")] });
     provider.next("context");
     const { executionId: id } = await executeWorkflow(author, workflowId, withOpenai());
     const before = provider.requests.length;
-    const replies = await Promise.all(Array.from({ length: 20 }, () => retry(id)));
-    assert.deepEqual(replies.map(({ status }) => status).sort(), [202, ...Array(19).fill(409)]);
+    const replies = await Promise.all(Array.from({ length: runs(20) }, () => retry(id)));
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [202, ...Array(runs(20) - 1).fill(409)]);
     await untilStatus(author, id, "completed");
     assert.equal(provider.requests.length - before, 1);
   });
@@ -265,10 +266,12 @@ suite("POST /v1/ai/workflows/:id/execute", () => {
     assert.equal((await untilStatus(author, id, "failed")).error.code, "PROVIDER_KEY_NOT_FOUND");
   });
 
-  test("20 concurrent requests with one Idempotency-Key: start one run", async () => {
+  test("concurrent requests with one Idempotency-Key: start one run", async () => {
     const workflowId = await createWorkflow(author, { steps: [transformStep("a", "1")] });
     const replies = await Promise.all(
-      Array.from({ length: 20 }, () => postExecution(author, workflowId, {}, { "idempotency-key": "once" })),
+      Array.from({ length: runs(20) }, () =>
+        postExecution(author, workflowId, {}, { "idempotency-key": "once" }),
+      ),
     );
     assert.ok(replies.every(({ status }) => status === 202 || status === 409));
     const { rows } = await market.query("select from executions where product_id = $1", [
