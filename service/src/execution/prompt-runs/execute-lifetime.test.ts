@@ -5,6 +5,7 @@ import { after, before, suite, type TestContext, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
 import { createDraft } from "../../../test/factories.ts";
+import { isFullSize, runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import { createProviderKey, newestRun, providersAt, run, startBlockedProvider } from "../../../test/runs.ts";
@@ -16,7 +17,11 @@ import { renewLeases } from "../executions/leases.ts";
 /** Longer than every step of these tests, shorter than the timeout of a test. */
 const _PATIENCE_MS = 60_000;
 
+/** The addresses of the providers of `blockedShop`, which each test changes. */
+const blockedUrls: { openai?: string } = {};
+
 let provider: ProviderServer;
+let blockedShop: Market;
 let market: Market;
 let owner: Client;
 let productId: string;
@@ -25,20 +30,20 @@ before(async () => {
   market = await openMarket({ providers: providersAt(provider) });
   owner = await market.createUser();
   productId = await createDraft(owner, { models: { openai: "gpt-4o" } });
+  blockedShop = await openMarket({ providers: { baseUrls: blockedUrls } });
 });
 after(async () => {
   await market.close();
+  await blockedShop.close();
   await provider.close();
 });
 
-/** A shop with one user whose provider answers on request. */
-async function openBlockedShop(t: TestContext, keyFields: Record<string, unknown>) {
+/** A new user of a shop whose provider answers on request. */
+async function createBlockedUser(t: TestContext, keyFields: Record<string, unknown>) {
   const blocked = await startBlockedProvider();
-  const shop = await openMarket({ providers: { baseUrls: { openai: blocked.url } } });
-  t.after(async () => {
-    await shop.close();
-    await blocked.close();
-  });
+  t.after(() => blocked.close());
+  blockedUrls.openai = blocked.url;
+  const shop = blockedShop;
   const somebody = await shop.createUser();
   const runRequest = {
     productId: await createDraft(somebody, { models: { openai: "gpt-4o" } }),
@@ -100,7 +105,7 @@ suite("client that disconnects", () => {
   });
 
   test("request with an Idempotency-Key: completes, and the repeated request gets its answer", async (t) => {
-    const { blocked, somebody, runRequest } = await openBlockedShop(t, {});
+    const { blocked, somebody, runRequest } = await createBlockedUser(t, {});
     const headers = { "idempotency-key": "patient" };
     const client = new AbortController();
     const json = { ...runRequest, variables: { topic: "rain" } };
@@ -188,7 +193,7 @@ suite("slow provider", () => {
   });
 
   test("long call: its leases are renewed while the process runs", async (t) => {
-    const { blocked, shop, somebody, runRequest } = await openBlockedShop(t, { maxConcurrency: 1 });
+    const { blocked, shop, somebody, runRequest } = await createBlockedUser(t, { maxConcurrency: 1 });
     const { ctx } = shop.service;
     const running = run(somebody, runRequest);
     await blocked.arrivals(1);
@@ -247,7 +252,7 @@ test("concurrentRuns of a plan: one more run is 429; another account is not limi
 
 suite("maxConcurrency of a key", () => {
   test("ten concurrent runs: are limited, and the next one starts when one ends", async (t) => {
-    const { blocked, somebody, runRequest } = await openBlockedShop(t, { maxConcurrency: 3 });
+    const { blocked, somebody, runRequest } = await createBlockedUser(t, { maxConcurrency: 3 });
     const replies: Reply[] = [];
     const running = Array.from({ length: 10 }, () =>
       run(somebody, runRequest).then((reply) => void replies.push(reply)),
@@ -271,7 +276,7 @@ suite("maxConcurrency of a key", () => {
   });
 
   test("runs of dead processes: do not count", async (t) => {
-    const { blocked, shop, somebody, runRequest } = await openBlockedShop(t, { maxConcurrency: 1 });
+    const { blocked, shop, somebody, runRequest } = await createBlockedUser(t, { maxConcurrency: 1 });
     const lost = run(somebody, runRequest);
     await blocked.arrivals(1);
     assertError(await run(somebody, runRequest), 429, "KEY_CONCURRENCY_LIMIT");
@@ -283,7 +288,7 @@ suite("maxConcurrency of a key", () => {
   });
 
   test("another key of the account: is not limited", async (t) => {
-    const { blocked, somebody, runRequest } = await openBlockedShop(t, { maxConcurrency: 1 });
+    const { blocked, somebody, runRequest } = await createBlockedUser(t, { maxConcurrency: 1 });
     const first = run(somebody, runRequest);
     await blocked.arrivals(1);
     const second = run(somebody, { ...runRequest, apiKeyId: await createProviderKey(somebody) });
@@ -321,11 +326,13 @@ suite("monthlyBudget of a key", () => {
     assert.equal((await runFor(apiKeyId)).status, 200);
   });
 
-  test("50 concurrent runs without maxTokens and endless answers: stay within the budget", async () => {
+  test("concurrent runs without maxTokens and endless answers: stay within the budget", async () => {
     const monthlyBudget = 0.5;
     const apiKeyId = await createProviderKey(owner, { monthlyBudget });
     provider.always({ stream: { pieces: ["On and on."], stop: "length", endless: true } });
-    const replies = await Promise.all(Array.from({ length: 50 }, () => run(owner, { productId, apiKeyId })));
+    const replies = await Promise.all(
+      Array.from({ length: isFullSize ? 50 : 25 }, () => run(owner, { productId, apiKeyId })),
+    );
     provider.always(null);
     const answered = replies.filter(({ status }) => status === 200);
     for (const reply of replies.filter(({ status }) => status !== 200))
@@ -336,7 +343,7 @@ suite("monthlyBudget of a key", () => {
   });
 
   test("budget reserved by open calls: 429 with the time to wait", async (t) => {
-    const { blocked, somebody, runRequest } = await openBlockedShop(t, { monthlyBudget: 0.01 });
+    const { blocked, somebody, runRequest } = await createBlockedUser(t, { monthlyBudget: 0.01 });
     const first = run(somebody, runRequest);
     await blocked.arrivals(1);
     const refused = await run(somebody, runRequest);
@@ -399,9 +406,9 @@ suite("monthlyBudget of a key", () => {
     assert.equal((await runFor(other)).status, 200);
   });
 
-  test("budget spent: ten concurrent runs are refused", async () => {
+  test("budget spent: concurrent runs are refused", async () => {
     const apiKeyId = await createProviderKey(owner, { monthlyBudget: 0.01 });
     assert.equal((await runFor(apiKeyId)).status, 200);
-    await Promise.all(Array.from({ length: 10 }, () => refuses(apiKeyId)));
+    await Promise.all(Array.from({ length: runs(10) }, () => refuses(apiKeyId)));
   });
 });
