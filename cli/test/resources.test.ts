@@ -63,11 +63,12 @@ test("buy, purchases, reviews, refund, refunds: the life of an order", async () 
 
   const refund = await json(asBuyer, "refund", order.orderId, "--reason", "not_working");
   assert.equal(refund.orderId, order.orderId);
-  const refunds = await json(asSeller, "refunds", "list", "--role", "seller");
+  const refunds = await json(asSeller, "refunds", "list", "--role", "seller", "--product", productId);
   assert.deepEqual(
     refunds.map(({ id }: { id: string }) => id),
     [refund.id],
   );
+  assert.deepEqual(await json(asSeller, "refunds", "list", "--product", "prod_none"), []);
 });
 
 test("discounts, sales, analytics, payouts, account usage: the seller's view", async () => {
@@ -80,10 +81,15 @@ test("discounts, sales, analytics, payouts, account usage: the seller's view", a
   await stoa.remove();
   const listed = await asSeller.run(["discounts", "list"]);
   assert.match(listed.stdout, new RegExp(`^${code.id}\tRAIN\t50 %\tall\t1\t5\t`));
+  const active = await json(asSeller, "discounts", "list", "--status", "active", "--product", productId);
+  assert.equal(active[0].id, code.id);
+  assert.deepEqual(await json(asSeller, "discounts", "list", "--status", "ended"), []);
   const [sale] = await json(asSeller, "sales", "list", "--limit", "1");
   const [notification] = await json(asSeller, "notifications", "list", "--unread", "--limit", "1");
   assert.deepEqual(notification.subject, { type: "order", id: order.orderId });
   assert.equal(sale.orderId, order.orderId);
+  assert.deepEqual(await json(asSeller, "sales", "list", "--referred"), []);
+  assert.deepEqual(await json(asSeller, "sales", "list", "--referral-code", "NOBODY"), []);
   const revenue = await asSeller.run(["analytics", "revenue"]);
   assert.match(revenue.stdout, /^net revenue +USD \d/m);
   const csv = await asSeller.run(["analytics", "revenue", "--csv", "revenue.csv"]);
@@ -108,7 +114,7 @@ test("discounts, sales, analytics, payouts, account usage: the seller's view", a
   const [maturity] = await json(asSeller, "payouts", "maturities");
   assert.ok(maturity.sales >= 1, JSON.stringify(maturity));
   assert.deepEqual((await json(asSeller, "sales", "runs", order.orderId)).failures, []);
-  assert.deepEqual(await json(asSeller, "products", "runs"), []);
+  assert.deepEqual(await json(asSeller, "products", "runs", "--product", productId), []);
   for (const name of ["items", "statement"]) {
     const none = await asSeller.run(["payouts", name, "po_none"]);
     assert.match(none.stderr, /PAYOUT_NOT_FOUND/);

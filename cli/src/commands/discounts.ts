@@ -47,12 +47,17 @@ const discountBody = ({ percent, amount, currency, product, ends, max, ...body }
   } as Partial<UpdateDiscountCode>);
 
 export default function define(command: Command): void {
-  listCommand<DiscountCode>(command, {
+  listCommand<DiscountCode, { status?: string; product?: string }>(command, {
     name: "list",
     description: "List your discount codes",
-    examples: ["stoa discounts list"],
+    options: (list) =>
+      list
+        .option("--status <status>", "active, scheduled, ended, used_up, …")
+        .option("--product <id>", "that apply to this product, also those for all"),
+    examples: ["stoa discounts list", "stoa discounts list --status active"],
     columns,
-    open: (stoa, page) => stoa.discountCodes.list(page),
+    open: (stoa, page, { status, product }) =>
+      stoa.discountCodes.list({ ...page, status, productId: product }),
   });
   objectCommand<DiscountCode, DiscountOptions>(command, {
     name: "create <code>",

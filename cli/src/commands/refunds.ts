@@ -15,14 +15,18 @@ export const refundColumns: Column<Refund>[] = [
 ];
 
 export default function define(command: Command): void {
-  listCommand<Refund, { role?: string; status?: string }>(command, {
+  listCommand<Refund, { role?: string; status?: string; product?: string }>(command, {
     name: "list",
     description: "List refunds of your purchases and sales",
     options: (list) =>
-      list.option("--role <role>", "buyer or seller").option("--status <status>", "pending, succeeded, …"),
+      list
+        .option("--role <role>", "buyer or seller")
+        .option("--status <status>", "pending, succeeded, …")
+        .option("--product <id>", "of one product"),
     examples: ["stoa refunds list --role seller --status pending"],
     columns: refundColumns,
-    open: (stoa, page, { role, status }) => stoa.refunds.list({ ...page, role, status }),
+    open: (stoa, page, { role, status, product }) =>
+      stoa.refunds.list({ ...page, role, status, productId: product }),
   });
   objectCommand<Refund>(command, {
     name: "get <refund>",

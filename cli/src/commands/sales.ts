@@ -3,8 +3,17 @@ import type { Command } from "commander";
 import { amountOf, money, time } from "../format.ts";
 import { listCommand, objectCommand } from "../resource.ts";
 
+interface ListSales {
+  status?: string;
+  product?: string;
+  from?: string;
+  to?: string;
+  referred?: true;
+  referralCode?: string;
+}
+
 export default function define(command: Command): void {
-  listCommand<Sale, { status?: string; product?: string; from?: string; to?: string }>(command, {
+  listCommand<Sale, ListSales>(command, {
     name: "list",
     description: "List your sales with fees and earnings",
     options: (list) =>
@@ -12,8 +21,10 @@ export default function define(command: Command): void {
         .option("--status <status>", "completed, refunded, … or all")
         .option("--product <id>", "of one product")
         .option("--from <time>", "from this time on")
-        .option("--to <time>", "before this time"),
-    examples: ["stoa sales list --from 2026-11-01T00:00:00Z"],
+        .option("--to <time>", "before this time")
+        .option("--referred", "only those with a referral code")
+        .option("--referral-code <code>", "only those with this referral code"),
+    examples: ["stoa sales list --from 2026-11-01T00:00:00Z", "stoa sales list --referred"],
     columns: [
       { field: "orderId", title: "Order" },
       { field: "product.title", title: "Product" },
@@ -23,14 +34,8 @@ export default function define(command: Command): void {
       { field: "earnings", title: "Earned", format: ({ earnings, currency }) => money(earnings, currency) },
       { field: "createdAt", title: "Sold", format: ({ createdAt }) => time(createdAt) },
     ],
-    open: (stoa, page, { product, ...filters }) =>
-      stoa.sales.list({
-        ...page,
-        productId: product,
-        status: filters.status,
-        from: filters.from,
-        to: filters.to,
-      }),
+    open: (stoa, page, { status, product, from, to, referred, referralCode }) =>
+      stoa.sales.list({ ...page, status, productId: product, from, to, referred, referralCode }),
   });
   objectCommand<SaleRuns>(command, {
     name: "runs <order>",

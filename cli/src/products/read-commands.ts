@@ -43,10 +43,13 @@ export function defineReads(products: Command): void {
     }),
   );
   example(history, "stoa products history prod_…");
-  listCommand<ProductRunCounts, { sort?: "runs" | "failures" }>(products, {
+  listCommand<ProductRunCounts, { product?: string; sort?: "runs" | "failures" }>(products, {
     name: "runs",
     description: "List how often buyers ran your products in the last 30 days",
-    options: (list) => list.option("--sort <by>", "runs or failures: the most first"),
+    options: (list) =>
+      list
+        .option("--product <id>", "of one product, or of several, separated by commas")
+        .option("--sort <by>", "runs or failures: the most first"),
     examples: ["stoa products runs --sort failures"],
     columns: [
       { field: "product.id", title: "Product" },
@@ -56,7 +59,7 @@ export function defineReads(products: Command): void {
       { field: "total", title: "All runs" },
       { field: "buyers", title: "Buyers" },
     ],
-    open: (stoa, page, { sort }) => stoa.products.runCounts({ ...page, sort }),
+    open: (stoa, page, { product, sort }) => stoa.products.runCounts({ ...page, productIds: product, sort }),
   });
 }
 
