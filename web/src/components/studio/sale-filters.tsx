@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { orderStatus } from "../../lib/orders.ts";
 import { useSearchChange } from "../../lib/use-search-change.ts";
 import { SALE_STATUSES, type SalesSearch } from "../../queries/selling-lists.ts";
+import { DayFilter } from "../day-filter.tsx";
 import { FilterSelect } from "../filters.tsx";
 import { ProductSelect } from "./product-select.tsx";
 
@@ -25,26 +26,8 @@ export function SaleFilters({ search: { status, product, from, to }, children }:
         onChange={(value) => change({ status: value })}
       />
       <ProductSelect value={product} onChange={(value) => change({ product: value })} />
-      <label className="row sm soft">
-        from
-        <input
-          type="date"
-          className="input"
-          value={from ?? ""}
-          max={to}
-          onChange={({ target }) => change({ from: target.value || undefined })}
-        />
-      </label>
-      <label className="row sm soft">
-        to
-        <input
-          type="date"
-          className="input"
-          value={to ?? ""}
-          min={from}
-          onChange={({ target }) => change({ to: target.value || undefined })}
-        />
-      </label>
+      <DayFilter label="From" value={from} max={to} onChange={(value) => change({ from: value })} />
+      <DayFilter label="To" value={to} min={from} onChange={(value) => change({ to: value })} />
     </search>
   );
 }

@@ -15,6 +15,7 @@ import { useWorkflowKeys, WorkflowKeyFields } from "../running/workflow-keys.tsx
 import { ShowAsCode } from "../show-as-code.tsx";
 import { hasRubrics, JudgeFields, useJudgeKeys } from "./judge-fields.tsx";
 import { useTestedProduct } from "./tested-product.ts";
+import { UsdField } from "./usd-field.tsx";
 
 const MAX_MODELS = 5;
 const DEFAULT_REPEATS = 3;
@@ -199,21 +200,13 @@ function EvaluationForm({
             />
           )}
         </Field>
-        <Field
+        <UsdField
           label="At most, in USD"
           hint="No call starts that is expected to exceed it."
           error={errors["maxCost"]}
-        >
-          {(control) => (
-            <input
-              {...control}
-              className="input"
-              inputMode="decimal"
-              value={maxCost}
-              onChange={({ target }) => setMaxCost(target.value)}
-            />
-          )}
-        </Field>
+          value={maxCost}
+          onChange={setMaxCost}
+        />
       </div>
       <div className="row wrap">
         <button type="submit" className="btn primary" disabled={!isComplete || start.isPending}>

@@ -6,10 +6,11 @@ import { formatCost } from "../../lib/format.ts";
 import { showError, showToast } from "../../lib/toasts.ts";
 import { useAction } from "../../lib/use-action.ts";
 import { reEvaluationQuery } from "../../queries/evaluations.ts";
-import { Field, fieldErrors } from "../field.tsx";
+import { fieldErrors } from "../field.tsx";
 import { FormError } from "../form-error.tsx";
 import { ErrorStrip } from "../page-error.tsx";
 import { useTestedProduct } from "./tested-product.ts";
+import { UsdField } from "./usd-field.tsx";
 
 /** The limits within which the service evaluates the product again on the seller's keys. */
 export function ReEvaluationLimits() {
@@ -70,32 +71,19 @@ function Limits({ settings }: { settings: ReEvaluation }) {
     <form className="stack narrow-form" onSubmit={submit} noValidate data-own-undo>
       <FormError error={save.error} title="The limits were not saved" />
       <div className="test-pair">
-        <Field label="One evaluation, in USD" error={errors["maxCost"]}>
-          {(control) => (
-            <input
-              {...control}
-              className="input"
-              inputMode="decimal"
-              value={maxCost}
-              onChange={({ target }) => setMaxCost(target.value)}
-            />
-          )}
-        </Field>
-        <Field
+        <UsdField
+          label="One evaluation, in USD"
+          error={errors["maxCost"]}
+          value={maxCost}
+          onChange={setMaxCost}
+        />
+        <UsdField
           label="A month, in USD"
           hint={`Used this month: ${formatCost(settings.used.cost)}`}
           error={errors["monthlyBudget"]}
-        >
-          {(control) => (
-            <input
-              {...control}
-              className="input"
-              inputMode="decimal"
-              value={monthlyBudget}
-              onChange={({ target }) => setMonthlyBudget(target.value)}
-            />
-          )}
-        </Field>
+          value={monthlyBudget}
+          onChange={setMonthlyBudget}
+        />
       </div>
       <div className="row wrap">
         <button type="submit" className="btn" disabled={save.isPending}>

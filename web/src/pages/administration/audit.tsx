@@ -1,8 +1,8 @@
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { AdminList } from "../../components/administration/admin-list.tsx";
 import { AuditEntries } from "../../components/administration/audit-entries.tsx";
-import { DayFilter } from "../../components/administration/day-filter.tsx";
 import { useFilters } from "../../components/administration/use-filters.ts";
+import { DayFilter } from "../../components/day-filter.tsx";
 import { FilterText } from "../../components/filters.tsx";
 import { listCode } from "../../lib/list-code.ts";
 import { useListQuery } from "../../lib/use-list-query.ts";
@@ -62,8 +62,8 @@ function Filters({ search }: { search: AuditSearch }) {
           onChange={(text) => change({ [name]: text })}
         />
       ))}
-      <DayFilter label="From" value={search.from} onChange={(from) => change({ from })} />
-      <DayFilter label="To" value={search.to} onChange={(to) => change({ to })} />
+      <DayFilter label="From" value={search.from} max={search.to} onChange={(from) => change({ from })} />
+      <DayFilter label="To" value={search.to} min={search.from} onChange={(to) => change({ to })} />
     </>
   );
 }

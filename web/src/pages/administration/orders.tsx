@@ -1,9 +1,9 @@
 import type { AdminOrder } from "@stoa/sdk";
 import { getRouteApi } from "@tanstack/react-router";
 import { AdminList } from "../../components/administration/admin-list.tsx";
-import { DayFilter } from "../../components/administration/day-filter.tsx";
 import { OrderCells } from "../../components/administration/order-cells.tsx";
 import { useFilters } from "../../components/administration/use-filters.ts";
+import { DayFilter } from "../../components/day-filter.tsx";
 import { FilterSelect, FilterText } from "../../components/filters.tsx";
 import { Time } from "../../components/time.tsx";
 import { formatMoney } from "../../lib/format.ts";
@@ -81,8 +81,8 @@ function Filters({ search }: { search: OrdersSearch }) {
           onChange={(text) => change({ [name]: text })}
         />
       ))}
-      <DayFilter label="From" value={search.from} onChange={(from) => change({ from })} />
-      <DayFilter label="To" value={search.to} onChange={(to) => change({ to })} />
+      <DayFilter label="From" value={search.from} max={search.to} onChange={(from) => change({ from })} />
+      <DayFilter label="To" value={search.to} min={search.from} onChange={(to) => change({ to })} />
     </>
   );
 }
