@@ -249,6 +249,18 @@ test("one product: its figures, its CSV, its entries, and its link", async () =>
   await sees(page, "Equal to the ledger");
   const { meta } = await read(`entries?${days}&productId=${productId}`);
   await sees(page, `Sum of ${meta.total} entries`);
+  const months = page.locator(".analytics-entries tbody tr");
+  const counts = await months.locator("td:nth-child(2)").allInnerTexts();
+  assert.equal(
+    counts.reduce((sum, count) => sum + Number(count), 0),
+    meta.total,
+  );
+  assert.equal(await months.getByText("Equal", { exact: true }).count(), counts.length);
+  await months.first().getByRole("link").click();
+  await sees(page, "Equal to the ledger");
+  await sees(page, `Sum of ${counts[0]} entries`);
+  await page.goBack();
+  await sees(page, `Sum of ${meta.total} entries`);
   await page.getByRole("combobox", { name: "Product", exact: true }).selectOption("All products");
   await page.locator(".analytics-proof").getByText(money(all.summary.netRevenue)).first().waitFor();
   await page.goBack();

@@ -20,6 +20,13 @@ export const spanBefore = (span: DaySpan): DaySpan => ({
   to: daysAfter(span.from, -1),
 });
 
+/** The months of a span, the last one first. The first and the last may be parts of a month. */
+export function monthsOf({ from, to }: DaySpan): DaySpan[] {
+  const first = `${to.slice(0, "2026-11".length)}-01`;
+  if (first <= from) return [{ from, to }];
+  return [{ from: first, to }, ...monthsOf({ from, to: daysAfter(first, -1) })];
+}
+
 /** The date of a time zone at this moment. Swedish dates are ISO 8601. */
 export const todayIn = (timeZone: string): string =>
   new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" }).format(new Date());

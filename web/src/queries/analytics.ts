@@ -1,7 +1,7 @@
 import type { AnalyticsFunnel, ProductAnalytics, RevenueAnalytics } from "@stoa/sdk";
 import { keepPreviousData, type QueryClient, queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
-import { type DaySpan, daysAfter, isDay, lengthOf, spanBefore, todayIn } from "../lib/day-span.ts";
+import { type DaySpan, daysAfter, isDay, lengthOf, monthsOf, spanBefore, todayIn } from "../lib/day-span.ts";
 import { pageNumber } from "../routes/search-params.ts";
 
 export const PRESETS = { "7d": 7, "30d": 30, "90d": 90, "12m": 365 } as const;
@@ -231,6 +231,18 @@ export function customersQuery(search: SpanSearch) {
 
 export const ENTRIES_PER_PAGE = 50;
 
+/**
+ * The months of a longer span are proven one after another: the service adds up the entries of the orders, so that a request about years
+ * of many sales would take seconds.
+ */
+const MAX_DAYS_AT_ONCE = 31;
+
+/** The parts of a span that are proven one after another, the last one first; null: all of it at once. */
+export function proofMonths(search: SpanSearch): DaySpan[] | null {
+  const span = spanOf(search);
+  return lengthOf(span) > MAX_DAYS_AT_ONCE ? monthsOf(span) : null;
+}
+
 /** A page of the entries behind a figure, and the figure. */
 export function proofQuery(search: EntriesSearch) {
   const { figure = "netRevenue", page = 1 } = search;
@@ -245,5 +257,14 @@ export function proofQuery(search: EntriesSearch) {
       return { figure, page, entries, revenue };
     },
     placeholderData: keepPreviousData,
+  });
+}
+
+/** The figures of a span that is proven month by month. */
+export function provenFiguresQuery(search: SpanSearch) {
+  const span = spanQuery(search);
+  return queryOptions({
+    queryKey: ["analytics", "proven-figures", span],
+    queryFn: ({ client }) => readRevenue(client, span, "month", "currency"),
   });
 }

@@ -6,7 +6,9 @@ import {
   customersQuery,
   parseAnalyticsSearch,
   parseEntriesSearch,
+  proofMonths,
   proofQuery,
+  provenFiguresQuery,
   reportQuery,
 } from "../queries/analytics.ts";
 import { productNamesQuery } from "../queries/studio.ts";
@@ -45,7 +47,9 @@ const entriesRoute = createRoute({
   validateSearch: parseEntriesSearch,
   loader: async ({ context: { queryClient }, location: { search: given } }) => {
     if (!canReadAnalytics(await queryClient.ensureQueryData(accountQuery))) return;
-    await queryClient.prefetchQuery(proofQuery(parseEntriesSearch(given)));
+    const search = parseEntriesSearch(given);
+    if (proofMonths(search)) await queryClient.prefetchQuery(provenFiguresQuery(search));
+    else await queryClient.prefetchQuery(proofQuery(search));
   },
   component: lazyPage(() => import("../pages/analytics/entries.tsx")),
 });

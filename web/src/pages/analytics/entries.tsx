@@ -12,7 +12,7 @@ import { SkeletonRows } from "../../components/skeleton.tsx";
 import { ProductSelect } from "../../components/studio/product-select.tsx";
 import { curlOf } from "../../lib/curl.ts";
 import { formatSpan } from "../../lib/day-span.ts";
-import { formatCount, formatExactTime, formatMoney, LOCALE } from "../../lib/format.ts";
+import { formatExactTime, formatMoney, LOCALE } from "../../lib/format.ts";
 import { useTitle } from "../../lib/use-title.ts";
 import {
   ENTRIES_PER_PAGE,
@@ -20,11 +20,14 @@ import {
   FIGURES,
   type Figure,
   givenQuery,
+  proofMonths,
   proofQuery,
   spanOf,
   zoneOf,
 } from "../../queries/analytics.ts";
 import { canReadAnalytics, useAccount } from "../../session.ts";
+import { Comparison } from "./comparison.tsx";
+import { ProofByMonth } from "./proof-by-month.tsx";
 
 const route = getRouteApi("/studio-shell/studio/analytics/entries");
 
@@ -87,13 +90,26 @@ function codeOf(search: EntriesSearch, figure: Figure) {
 }
 
 function Proof({ search, figure }: { search: EntriesSearch; figure: Figure }) {
-  const { data, error, refetch, isPlaceholderData } = useQuery(proofQuery(search));
+  const months = proofMonths(search);
   return (
     <>
       <Choices search={search} figure={figure} />
       <p className="sm soft analytics-meta">
         {formatSpan(spanOf(search))}, days in {zoneOf(search).replaceAll("_", " ")}
       </p>
+      {months ? (
+        <ProofByMonth key={JSON.stringify([search, months])} {...{ search, figure, months }} />
+      ) : (
+        <ProofByEntry search={search} />
+      )}
+    </>
+  );
+}
+
+function ProofByEntry({ search }: { search: EntriesSearch }) {
+  const { data, error, refetch, isPlaceholderData } = useQuery(proofQuery(search));
+  return (
+    <>
       {error && <ErrorStrip error={error} onRetry={() => void refetch()} />}
       {!data && !error && <SkeletonRows />}
       {data && (
@@ -144,36 +160,6 @@ function Choices({ search, figure }: { search: EntriesSearch; figure: Figure }) 
     </div>
   );
 }
-
-interface ComparisonProps {
-  sum: number;
-  total: number;
-  figure: number;
-  currency: string;
-}
-
-/** Both numbers come from the service by different ways: the sum from the ledger, the figure from stored sums. */
-const Comparison = ({ sum, total, figure, currency }: ComparisonProps) => (
-  <dl className="facts analytics-proof">
-    <div>
-      <dt className="label">Sum of {formatCount(total)} entries</dt>
-      <dd>
-        <strong>{formatMoney(sum, currency)}</strong>
-      </dd>
-    </div>
-    <div>
-      <dt className="label">Analytics</dt>
-      <dd>
-        <strong>{formatMoney(figure, currency)}</strong>
-        {sum === figure ? (
-          <span className="sm good">Equal to the ledger</span>
-        ) : (
-          <span className="sm bad">Not equal. Something may have been sold meanwhile: reload the page.</span>
-        )}
-      </dd>
-    </div>
-  </dl>
-);
 
 interface EntryTableProps {
   entries: AnalyticsEntry[];
