@@ -7,12 +7,12 @@ export const isFullSize = process.env["STOA_TEST_FULL"] === "1";
 /** The options of a test that takes seconds, and whose main path another test covers. */
 export const inFullRun = { skip: isFullSize ? false : "npm run test:full" };
 
-/** The number of generated cases, up to `full`. */
-export const runs = (full: number): number => (isFullSize ? full : Math.ceil(full / 5));
+/** The number of generated cases or concurrent requests, up to `full`. */
+export const runs = (full: number, part = 5): number => (isFullSize ? full : Math.ceil(full / part));
 
-/** All cases in full size, else every third from `first` on. */
-export const sampleOf = <Case>(cases: readonly Case[], first = 0): Case[] =>
-  cases.filter((_, index) => isFullSize || index % 3 === first % 3);
+/** All cases in full size, else every third, or nth, from `first` on. */
+export const sampleOf = <Case>(cases: readonly Case[], first = 0, nth = 3): Case[] =>
+  cases.filter((_, index) => isFullSize || index % nth === first % nth);
 
 /** All cases in full size, else one, for lists whose cases need a process each. Tests of one list use different ones. */
 export const oneOf = <Case>(cases: readonly Case[], index = 0): Case[] =>

@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, afterEach, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { inFullRun } from "../../../test/full-size.ts";
 import { until } from "../../../test/until.ts";
 import { createLog } from "../../core/log.ts";
 import { Notifications } from "./notifications.ts";
@@ -144,26 +145,30 @@ test("current: after a probe, for a second without probes, and again after the n
   await until("asked, it asked PostgreSQL", () => notifications.areCurrent());
 });
 
-test("a silent connection: current for a second, then caches are cleared and a new one is opened", async () => {
-  const line = await openLine();
-  try {
-    const { notifications, clock, payloads, counts } = await openAndListen(line.url);
-    line.silence(true);
-    await send("missed");
-    assert.ok(notifications.areCurrent(), "the loss is not detected yet");
-    clock.ms += 1_001;
-    assert.ok(!notifications.areCurrent());
-    await notifications.catchUp();
-    assert.equal(counts.clears, 1, "no answer came: all is clears before anybody goes on");
-    line.silence(false);
-    await until("it listens anew", () => notifications.areCurrent());
-    await send("payloads");
-    await notifications.catchUp();
-    assert.deepEqual(payloads, ["payloads"]);
-  } finally {
-    await line.close();
-  }
-});
+test(
+  "a silent connection: current for a second, then caches are cleared and a new one is opened",
+  inFullRun,
+  async () => {
+    const line = await openLine();
+    try {
+      const { notifications, clock, payloads, counts } = await openAndListen(line.url);
+      line.silence(true);
+      await send("missed");
+      assert.ok(notifications.areCurrent(), "the loss is not detected yet");
+      clock.ms += 1_001;
+      assert.ok(!notifications.areCurrent());
+      await notifications.catchUp();
+      assert.equal(counts.clears, 1, "no answer came: all is clears before anybody goes on");
+      line.silence(false);
+      await until("it listens anew", () => notifications.areCurrent());
+      await send("payloads");
+      await notifications.catchUp();
+      assert.deepEqual(payloads, ["payloads"]);
+    } finally {
+      await line.close();
+    }
+  },
+);
 
 test("a closed connection: caches are cleared at once, and a new one is opened", async () => {
   const line = await openLine();

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { until } from "../../../test/until.ts";
 import { LEASE_SECONDS, RETENTION_HOURS } from "./idempotency.ts";
@@ -92,9 +93,9 @@ test("the name of the created object: for 24 hours, later a new request", async 
   assert.notEqual(second.body.data.id, first.body.data.id);
 });
 
-test("twenty parallel requests: one shows the key, the others get 409", async () => {
+test("parallel requests: one shows the key, the others get 409", async () => {
   const body = { ...keyInput, name: "Twenty" };
-  const replies = await Promise.all(Array.from({ length: 20 }, () => make("twenty", body)));
+  const replies = await Promise.all(Array.from({ length: runs(20) }, () => make("twenty", body)));
   const [first, ...more] = replies.filter(({ status }) => status === 201);
   assert.deepEqual(more, []);
   for (const reply of replies) {

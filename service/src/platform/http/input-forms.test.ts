@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { type Endpoint, endpoints, isFilter } from "@stoa/contract";
 import { allowedCallers } from "../../../test/allowed-callers.ts";
 import { buyProduct, createProduct, haiku } from "../../../test/factories.ts";
+import { sampleOf } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { createWorkflow, startExecution } from "../../../test/workflows.ts";
 import { flushRequestLog } from "../../accounts/request-logs/request-log.ts";
@@ -74,7 +75,7 @@ suite('a filter "all", in any case', () => {
     assert.deepEqual(forgotten, []);
   });
 
-  for (const endpoint of filtered) {
+  for (const endpoint of sampleOf(filtered)) {
     test(`${endpoint.name}: the same answer as without it`, async () => {
       const names = parametersOf(endpoint).flatMap(([name, schema]) => (isFilter(schema) ? [name] : []));
       const client = enter(endpoint);
@@ -89,7 +90,10 @@ suite('a filter "all", in any case', () => {
 });
 
 suite("an empty query parameter", () => {
-  for (const endpoint of reads.filter((each) => parametersOf(each).length > 0)) {
+  for (const endpoint of sampleOf(
+    reads.filter((each) => parametersOf(each).length > 0),
+    1,
+  )) {
     test(`${endpoint.name}: counts as absent`, async () => {
       const client = enter(endpoint);
       const plain = await client.get(pathOf(endpoint));
@@ -124,7 +128,7 @@ suite("an enumerated query value", () => {
   test("another case: the same answer", async () => {
     const listed = await enumerations();
     assert.ok(listed.length > 20);
-    for (const { endpoint, name, values } of listed) {
+    for (const { endpoint, name, values } of sampleOf(listed, 2)) {
       // Requests before this one would appear between two answers.
       if (endpoint.name === "requestLogs.list") await flushRequestLog(market.service.ctx);
       // Values of a list look alike, so the first and the last are enough.
@@ -271,7 +275,7 @@ suite("null for an optional field", () => {
 });
 
 suite("HEAD", () => {
-  for (const endpoint of reads) {
+  for (const endpoint of sampleOf(reads)) {
     test(`${endpoint.name}: status and type of GET, no body`, async () => {
       const client = enter(endpoint);
       const got = await client.get(pathOf(endpoint));
@@ -343,7 +347,7 @@ suite("HEAD", () => {
 });
 
 suite("a slash at the end of a path", () => {
-  for (const endpoint of reads) {
+  for (const endpoint of sampleOf(reads, 1)) {
     test(`${endpoint.name}: the same route`, async () => {
       const client = enter(endpoint);
       const path = pathOf(endpoint);

@@ -205,6 +205,6 @@ test("random clocks and crashes: no scheduled time is missed, doubled or out of 
       const order = written.map((deed) => deed.split(" ")[0]!);
       assert.deepEqual(order, order.toSorted());
     }),
-    { numRuns: runs(60) },
+    { numRuns: runs(60, 10) },
   );
 });
