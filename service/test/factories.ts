@@ -64,6 +64,17 @@ export async function createProduct(seller: Client, fields: ProductInput = {}): 
   return id;
 }
 
+/** Like createProduct, but equal inputs share a product: for tests that only buy it. */
+export function sharedProducts(): typeof createProduct {
+  const ids = new Map<string, Promise<string>>();
+  return (seller, fields = {}) => {
+    const key = `${seller.userId} ${JSON.stringify(fields)}`;
+    const id = ids.get(key) ?? createProduct(seller, fields);
+    ids.set(key, id);
+    return id;
+  };
+}
+
 /** Returns the order's id. */
 export async function buyProduct(buyer: Client, productId: string): Promise<string> {
   const reply = await buyer.post("/v1/purchases", { productId });

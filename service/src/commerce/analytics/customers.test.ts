@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { inFullRun } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toId } from "../../core/ids.ts";
 
@@ -248,7 +249,7 @@ suite("GET /v1/analytics/customers/export", () => {
     assert.equal(lines.length, names.length);
   });
 
-  test("2,001 customers: read page by page, without gaps or duplicates", async () => {
+  test("2,001 customers: read page by page, without gaps or duplicates", inFullRun, async () => {
     const many = await openMarket();
     many.skipLedgerCheck();
     const [seller, buyer] = [await many.createUser(), await many.createUser()];

@@ -19,7 +19,7 @@ import { figures } from "./entries.ts";
 
 /** A history takes 500 ms, a query 100 ms. */
 const HISTORIES = 4;
-const QUERIES = 4;
+const QUERIES = runs(4, 2);
 
 /** Clock changes at midnight, by 30 minutes and in the south; offsets of 45 minutes; and no changes. */
 const ZONES = [

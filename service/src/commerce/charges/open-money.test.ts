@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { sampleOf } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { bookEarnings } from "../../../test/payouts.ts";
 import { runChecks } from "../../backoffice/operator/doctor.ts";
@@ -331,7 +332,7 @@ test("several open disputes: the nearest deadline is reported", async () => {
 });
 
 suite("doctor and /metrics", () => {
-  for (const { kind, state, how = "", create, closeStatement, maxAgeMs, remedy } of cases)
+  for (const { kind, state, how = "", create, closeStatement, maxAgeMs, remedy } of sampleOf(cases))
     test(`${kind} ${state}${how} for too long: number, oldest id and remedy`, async () => {
       const since = market.clock.now;
       const oldest = await create(since);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import {
@@ -83,7 +84,7 @@ suite("payment methods", () => {
 
   test("POST, the same token repeated: stores one method", async () => {
     const buyer = await market.createUser();
-    const replies = await Promise.all(Array.from({ length: 20 }, () => add(buyer, "pm_test_ok")));
+    const replies = await Promise.all(Array.from({ length: runs(20) }, () => add(buyer, "pm_test_ok")));
     assert.deepEqual(new Set(replies.map(({ status, body }) => `${status} ${body.data?.id}`)).size, 1);
     assert.equal((await listed(buyer)).length, shared.length + 1);
   });
@@ -163,7 +164,7 @@ suite("the default method", () => {
     assertError(await buy(buyer), 402, "INSUFFICIENT_FUNDS");
   });
 
-  test("twenty concurrent changes: exactly one default", async () => {
+  test("concurrent changes: exactly one default", async () => {
     const buyer = await market.createUser();
     const ids = [
       await createMethod(buyer, "pm_test_ok"),
@@ -171,7 +172,7 @@ suite("the default method", () => {
       "pm_test_ok",
     ];
     const replies = await Promise.all(
-      Array.from({ length: 20 }, (_, nth) => buyer.post(`${PATH}/${ids[nth % 3]}/default`)),
+      Array.from({ length: runs(20) }, (_, nth) => buyer.post(`${PATH}/${ids[nth % 3]}/default`)),
     );
     assert.ok(replies.every(({ status }) => status === 200));
     assert.equal((await defaultsOf(buyer)).length, 1);
@@ -179,7 +180,7 @@ suite("the default method", () => {
 
   test("a change to a method that is removed meanwhile: refused", async () => {
     const buyer = await market.createUser();
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < runs(10); round++) {
       const id = await createMethod(buyer);
       const choose = () => buyer.post(`${PATH}/${id}/default`);
       await Promise.all([choose(), buyer.delete(`${PATH}/${id}`), choose()]);

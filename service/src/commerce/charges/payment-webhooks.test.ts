@@ -281,7 +281,7 @@ suite("webhooks", () => {
           await assertAccepted(await deliver(webhook));
         assert.equal(await dump(), settled);
       }),
-      { numRuns: runs(8) },
+      { numRuns: runs(8, 8) },
     );
   });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { createProduct } from "../../../test/factories.ts";
+import { isFullSize, runs } from "../../../test/full-size.ts";
 import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
@@ -426,7 +427,7 @@ test("late payments of orders with a code and free copies by the same code: do n
   const owner = await market.createUser();
   const [dear, cheap] = [await createProduct(owner, { price: 10 }), await createProduct(owner, { price: 5 })];
   await owner.post("/v1/discount-codes", { code: "FIVE", amountOff: 5 });
-  const buyers = await Promise.all(Array.from({ length: 25 }, () => market.createUser()));
+  const buyers = await Promise.all(Array.from({ length: runs(25) }, () => market.createUser()));
   line.trouble = "down";
   const late = await Promise.all(buyers.map((buyer) => buy(buyer, dear, { discountCode: "FIVE" })));
   line.trouble = "none";
@@ -442,7 +443,7 @@ test("late payments of orders with a code and free copies by the same code: do n
     settleInTurn(),
   ]);
   assert.deepEqual(new Set(free.map(({ status }) => status)), new Set([201]));
-  assert.equal((await owner.get("/v1/discount-codes")).body.data[0].redemptions, 50);
+  assert.equal((await owner.get("/v1/discount-codes")).body.data[0].redemptions, 2 * buyers.length);
 });
 
 test("two paid orders of one product: the second is refunded", async () => {
@@ -519,13 +520,18 @@ test("a canceled order: checked for a week, at growing intervals", async (t) => 
   const { orderId } = await createCanceledOrder();
   const find = t.mock.method(market.service.ctx.integrations.payments, "findCharge");
   const requests: number[] = [];
-  for (let hour = 1; hour <= 240; hour++) {
+  const hours = isFullSize ? 240 : 40;
+  for (let hour = 1; hour <= hours; hour++) {
     market.clock.forward(HOUR_MS);
     find.mock.resetCalls();
     await reconcile();
     if (find.mock.calls.some(({ arguments: [id] }) => id === orderId)) requests.push(hour);
   }
-  assert.deepEqual(requests, [1, 3, 7, 15, 31, 55, 79, 103, 127, 151, 175]);
+  const expected = [1, 3, 7, 15, 31, 55, 79, 103, 127, 151, 175];
+  assert.deepEqual(
+    requests,
+    expected.filter((hour) => hour <= hours),
+  );
 });
 
 test("an unexpected error of the provider: leaves the order to the job", async (t) => {

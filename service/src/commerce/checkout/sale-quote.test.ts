@@ -48,7 +48,7 @@ for (const taxInclusive of [false, true])
       assert.deepEqual([row.total, row.tax, row.fee, parts], [amount, tax, fee, earnings]);
       assert.equal(sale.commission, isReferred ? row.referred.commission : 0);
     });
-    await fc.assert(property, { numRuns: runs(30) });
+    await fc.assert(property, { numRuns: runs(30, 10) });
     await market.close();
   });
 

@@ -102,7 +102,10 @@ test("any percentage: the discount is the share rounded half up, the total the r
       const { lines } = await orderOf(buyer, orderId);
       assert.deepEqual(lines, { subtotal: price, discount, tax: 0, total: price - discount });
     }),
-    { numRuns: runs(40), examples: [[[3, 5_000]], [[10_001, 5_000]], [[2, 9_999]], [[99_999_999, 3_333]]] },
+    {
+      numRuns: runs(40, 10),
+      examples: [[[3, 5_000]], [[10_001, 5_000]], [[2, 9_999]], [[99_999_999, 3_333]]],
+    },
   );
 });
 
@@ -161,10 +164,10 @@ test("a code that changes during the purchase: 422, nothing is charged", async (
   assert.deepEqual((await buyer.get("/v1/purchases")).body.data, []);
 });
 
-test("50 concurrent buyers, maxRedemptions 7: seven redemptions", async () => {
+test("concurrent buyers, maxRedemptions 7: seven redemptions", async () => {
   const productId = await createProduct(seller);
   const { id, code } = await createCode({ maxRedemptions: 7 });
-  const buyers = await Promise.all(Array.from({ length: 50 }, () => market.createUser()));
+  const buyers = await Promise.all(Array.from({ length: runs(50) }, () => market.createUser()));
   const replies = await Promise.all(buyers.map((buyer) => buy(buyer, productId, { discountCode: code })));
   assert.equal(completed(replies), 7);
   for (const reply of replies.filter(({ status }) => status !== 201)) assertRefused(reply, /used up/);
@@ -177,7 +180,7 @@ test("50 concurrent buyers, maxRedemptions 7: seven redemptions", async () => {
 });
 
 test("one buyer, concurrent purchases, maxPerBuyer 1: one redemption", async () => {
-  const products = await Promise.all(Array.from({ length: 12 }, () => createProduct(seller)));
+  const products = await Promise.all(Array.from({ length: runs(12) }, () => createProduct(seller)));
   const { id, code } = await createCode({ maxPerBuyer: 1 });
   const [buyer, other] = [await market.createUser(), await market.createUser()];
   const replies = await Promise.all(products.map((product) => buy(buyer, product, { discountCode: code })));
@@ -190,19 +193,20 @@ test("one buyer, concurrent purchases, maxPerBuyer 1: one redemption", async () 
 
 test("concurrent free purchases: respect the limits", async () => {
   const productId = await createProduct(seller);
-  const { id, code } = await createCode({ percentOff: 100, maxRedemptions: 5 });
-  const buyers = await Promise.all(Array.from({ length: 25 }, () => market.createUser()));
+  const limit = runs(5, 2);
+  const { id, code } = await createCode({ percentOff: 100, maxRedemptions: limit });
+  const buyers = await Promise.all(Array.from({ length: runs(25) }, () => market.createUser()));
   const replies = await Promise.all(buyers.map((buyer) => buy(buyer, productId, { discountCode: code })));
-  assert.equal(completed(replies), 5);
-  assert.equal(await redemptionsOf(id), 5);
+  assert.equal(completed(replies), limit);
+  assert.equal(await redemptionsOf(id), limit);
 });
 
-test("twenty concurrent requests for one product: one redemption", async () => {
+test("concurrent requests for one product: one redemption", async () => {
   const productId = await createProduct(seller);
   const { id, code } = await createCode({ maxRedemptions: 5 });
   const buyer = await market.createUser();
   const replies = await Promise.all(
-    Array.from({ length: 20 }, () => buy(buyer, productId, { discountCode: code })),
+    Array.from({ length: runs(20) }, () => buy(buyer, productId, { discountCode: code })),
   );
   assert.ok(completed(replies) > 0);
   for (const reply of replies.filter(({ status }) => status !== 201))
@@ -353,10 +357,10 @@ test("a full refund: releases the redemption; a partial refund does not", async 
 
 test("concurrent purchases, failures and refunds: redemptions equal the orders with the code", async () => {
   const products = await Promise.all(Array.from({ length: 4 }, () => createProduct(seller, { price: 10 })));
-  const { id, code } = await createCode({ maxRedemptions: 12, maxPerBuyer: 2 });
+  const { id, code } = await createCode({ maxRedemptions: runs(12, 3), maxPerBuyer: 2 });
   const { userId } = await market.createUser({ role: "admin" });
   const admin = await market.createSession(userId, { secondFactor: true });
-  const buyers = await Promise.all(Array.from({ length: 8 }, () => market.createUser()));
+  const buyers = await Promise.all(Array.from({ length: runs(8, 3) }, () => market.createUser()));
   const methods = ["pm_test_ok", DECLINED, WAITS, "pm_test_ok"];
   const tryOnce = async (buyer: Client, at: number) => {
     const input = { discountCode: code, paymentMethodId: methods[at % methods.length] };
@@ -375,7 +379,7 @@ test("concurrent purchases, failures and refunds: redemptions equal the orders w
     [toUuid("disc", id)],
   );
   assert.equal(await redemptionsOf(id), rows[0].count);
-  assert.ok(rows[0].count > 0 && rows[0].count <= 12 && rows[0].most <= 2, JSON.stringify(rows[0]));
+  assert.ok(rows[0].count > 0 && rows[0].count <= runs(12, 3) && rows[0].most <= 2, JSON.stringify(rows[0]));
 });
 
 test("PATCH maxRedemptions below the redemptions: 422; a change applies to the next purchase", async () => {

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
 import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
-import { buyProduct, createProduct, type ProductInput } from "../../../test/factories.ts";
-import { runs } from "../../../test/full-size.ts";
+import { buyProduct, createProduct, type ProductInput, sharedProducts } from "../../../test/factories.ts";
+import { isFullSize, runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { titlesOf } from "../../../test/notifications.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
@@ -57,9 +57,11 @@ interface Bought {
   orderId: string;
 }
 
+const shareProduct = sharedProducts();
+
 async function createOrder(input: ProductInput = {}): Promise<Bought> {
   const buyer = await market.createUser();
-  const productId = await createProduct(seller, { price: 10, title: "Haiku", ...input });
+  const productId = await shareProduct(seller, { price: 10, title: "Haiku", ...input });
   return { buyer, productId, orderId: await buyProduct(buyer, productId) };
 }
 
@@ -82,8 +84,9 @@ const SALE = { platform_revenue: 100, provider_clearing: -1_000, seller: 900 };
 
 async function createDispute(
   input: Parameters<typeof openDispute>[2] = {},
+  product: ProductInput = {},
 ): Promise<Bought & { disputeId: string }> {
-  const bought = await createOrder();
+  const bought = await createOrder(product);
   const disputeId = openDispute(book, bought.orderId, input);
   await sync(disputeId);
   return { ...bought, disputeId };
@@ -141,7 +144,7 @@ suite("a dispute", () => {
   });
 
   test("lost: refunds the order; the seller pays the provider's fee", async () => {
-    const bought = await createDispute({ feeMinor: 1_500n });
+    const bought = await createDispute({ feeMinor: 1_500n }, { description: "Bought once." });
     const { buyer, orderId, productId } = bought;
     const { downloadUrl } = await orderOf(buyer, orderId);
     await buyer.post(`/v1/products/${productId}/reviews`, { rating: 1 });
@@ -276,10 +279,10 @@ suite("dispute webhooks", () => {
     });
   }
 
-  test("twenty concurrent webhooks: posted once", async () => {
+  test("concurrent webhooks: posted once", async () => {
     const { orderId, disputeId } = await createDispute();
     openDispute(book, orderId, { disputeId, state: "lost", feeMinor: 1_500n });
-    await Promise.all(Array.from({ length: 20 }, () => sync(disputeId)));
+    await Promise.all(Array.from({ length: runs(20) }, () => sync(disputeId)));
     assert.deepEqual(await accountsOf(market, orderId), { provider_clearing: 1_500, seller: -1_500 });
   });
 
@@ -609,7 +612,7 @@ suite("refunds and disputes of one order", () => {
       const scenario = new Scenario(bought, minor);
       for (const one of steps) {
         await scenario.run(one);
-        await scenario.check();
+        if (isFullSize) await scenario.check();
       }
       await scenario.finish();
       const { refunded, ...undone } = await scenario.check();

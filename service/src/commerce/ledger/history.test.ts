@@ -187,7 +187,7 @@ test("any history: entries sum to zero in each currency, and verification finds 
         }
       }),
     ),
-    { numRuns: runs(HISTORIES) },
+    { numRuns: runs(HISTORIES, 10) },
   );
 });
 
@@ -202,7 +202,7 @@ test("any history: each balance equals the sum of its entries at any time", asyn
           assert.deepEqual(await balancesOf(tx, owner, then), expectedBalances(rows, orders, owner, then));
       }),
     ),
-    { numRuns: runs(HISTORIES) },
+    { numRuns: runs(HISTORIES, 10) },
   );
 });
 
@@ -246,7 +246,7 @@ test("any history: open refunds reserve exactly what they take from the payable 
         assert.deepEqual(before.map(payable), (await balances()).flat().map(payable));
       }),
     ),
-    { numRuns: runs(HISTORIES) },
+    { numRuns: runs(HISTORIES, 10) },
   );
 });
 
@@ -271,6 +271,6 @@ test("any history: a full refund restores every account except for the provider'
         }
       }),
     ),
-    { numRuns: runs(HISTORIES) },
+    { numRuns: runs(HISTORIES, 10) },
   );
 });

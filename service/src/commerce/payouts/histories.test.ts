@@ -3,7 +3,7 @@ import { after, before, test } from "node:test";
 import type { PayoutStatus } from "@stoa/contract";
 import fc from "fast-check";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
-import { runs } from "../../../test/full-size.ts";
+import { isFullSize, runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import {
   type BankState,
@@ -320,7 +320,7 @@ test("any history: each balance equals its entries, the ledger sums to zero, and
       const history: History = { seller: await market.createUser({ role: "seller" }), earnings: [] };
       for (const runStep of steps) {
         await runStep(history);
-        await assertBalances(history);
+        if (isFullSize) await assertBalances(history);
       }
       await assertPeriodsDisjoint(history);
       await assertEqualToBank(history);
@@ -329,6 +329,6 @@ test("any history: each balance equals its entries, the ledger sums to zero, and
       const { problems } = await verifyLedger(market.service.ctx.db);
       assert.deepEqual(problems.filter(isAboutPayouts), []);
     }),
-    { numRuns: runs(RUNS) },
+    { numRuns: runs(RUNS, 10) },
   );
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { emailsToUser } from "../../../test/emails.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { bookEarnings, installFakeBank } from "../../../test/payouts.ts";
@@ -80,7 +81,9 @@ suite("POST /account/payout-account/onboarding", () => {
     const seller = await unreliable.createUser({ role: "seller" });
     const session = await unreliable.createSession(seller.userId);
     await bookEarnings(unreliable, seller, { amountMinor: 5000n });
-    const replies = await Promise.all(Array.from({ length: 20 }, () => session.post(`${PATH}/onboarding`)));
+    const replies = await Promise.all(
+      Array.from({ length: runs(20) }, () => session.post(`${PATH}/onboarding`)),
+    );
     const reply = replies[0]!;
     assert.equal(reply.status, 200, reply.text);
     assert.equal(new Set(replies.map(({ body }) => body.data.account)).size, 1);

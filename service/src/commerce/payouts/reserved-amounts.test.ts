@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { buyProduct, createProduct, type ProductInput } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type FakeBank, installFakeBank, requestPayout } from "../../../test/payouts.ts";
 import { createFakeRefunds, openDispute, withRefunds } from "../../../test/refunds.ts";
@@ -154,6 +155,8 @@ test("the fee of an open dispute: reserved until the bank decides", async () => 
 });
 
 suite("concurrency", () => {
+  const SALES = runs(50);
+
   /** Orders of one seller with 18.00 each. */
   async function createSales(count: number): Promise<Sold[]> {
     const seller = await market.createUser({ role: "seller" });
@@ -173,24 +176,25 @@ suite("concurrency", () => {
     return sold;
   }
 
-  test("25 approved refunds and 25 payouts: no payout takes a reserved amount", async () => {
-    const sold = await createSales(50);
+  test("concurrent approvals and payouts: no payout takes a reserved amount", async () => {
+    const sold = await createSales(SALES);
     const { seller } = sold[0]!;
-    const requested = sold.slice(0, 25);
+    const half = SALES / 2;
+    const requested = sold.slice(0, half);
     const refundIds = await Promise.all(requested.map(requestRefund));
-    await assertBalance(seller, { available: 450, reserved: 450 });
+    await assertBalance(seller, { available: 18 * half, reserved: 18 * half });
     const session = await sessionOf(seller);
-    const payouts = sold.slice(25).map(() => session.post("/v1/payouts", { amount: 60 }));
+    const payouts = sold.slice(half).map(() => session.post("/v1/payouts", { amount: 60 }));
     const approvals = refundIds.map((id) => session.post(`/v1/refunds/${id}/approve`, {}));
     const replies = await Promise.all([...approvals, ...payouts]);
     for (const { status, text } of replies) assert.ok([200, 201, 409, 422].includes(status), text);
     const paidOut = (await seller.get("/v1/payouts?limit=100")).body.data.length * 60;
-    assert.ok(paidOut > 0 && paidOut <= 450, String(paidOut));
-    await assertBalance(seller, { available: 450 - paidOut, reserved: 0 });
+    assert.ok(paidOut > 0 && paidOut <= 18 * half, String(paidOut));
+    await assertBalance(seller, { available: 18 * half - paidOut, reserved: 0 });
   });
 
-  test("50 refund requests and payouts: payouts never exceed the unreserved balance", async () => {
-    const sold = await createSales(50);
+  test("concurrent refund requests and payouts: payouts never exceed the unreserved balance", async () => {
+    const sold = await createSales(SALES);
     const { seller } = sold[0]!;
     const session = await sessionOf(seller);
     let [requested, paidOut] = [0, 0];
@@ -201,15 +205,20 @@ suite("concurrency", () => {
         assert.ok([201, 409, 422].includes(status), text);
         if (status === 201) {
           paidOut += body.data.amount;
-          assert.ok(body.data.amount + drawnBefore + askedBefore <= 900, `${drawnBefore} and ${askedBefore}`);
+          assert.ok(
+            body.data.amount + drawnBefore + askedBefore <= 18 * SALES,
+            `${drawnBefore} and ${askedBefore}`,
+          );
         }
         await requestRefund(one);
         requested += 18;
       }
     };
-    await Promise.all(Array.from({ length: 10 }, (_, n) => refundsAndPayouts(sold.slice(5 * n, 5 * n + 5))));
+    await Promise.all(
+      Array.from({ length: SALES / 5 }, (_, n) => refundsAndPayouts(sold.slice(5 * n, 5 * n + 5))),
+    );
     assert.ok(paidOut > 0, "a payout was made");
-    await assertBalance(seller, { available: -paidOut, reserved: 900 });
+    await assertBalance(seller, { available: -paidOut, reserved: 18 * SALES });
     assertError(await payOut(seller), 422, "VALIDATION_ERROR", "amount");
   });
 });

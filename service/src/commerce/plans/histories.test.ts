@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Plan, plans as ranks } from "@stoa/contract";
 import fc from "fast-check";
-import { runs } from "../../../test/full-size.ts";
+import { isFullSize, runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { ledgerSums } from "../../../test/payouts.ts";
@@ -331,14 +331,14 @@ test("any history of plans and payments: no time is charged twice, month ends do
       const history: History = { key: await market.createUser(), asks: null };
       for (const runStep of steps) {
         await runStep(history);
-        await assertInvariants(history);
+        if (isFullSize) await assertInvariants(history);
       }
       await assertPlanEnds(history);
       await assertInvariants(history);
       assert.ok(Object.values(await ledgerSums(market)).every((sum) => sum === 0));
       assert.deepEqual(market.logs.filter(isError), []);
     }),
-    { numRuns: runs(RUNS) },
+    { numRuns: runs(RUNS, 10) },
   );
   // Once, because it reads the ledger of all histories.
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
 import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { lastOf, titlesOf } from "../../../test/notifications.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
@@ -110,7 +111,7 @@ suite("renewal of a plan", () => {
     await renew();
     assert.deepEqual(chargedAmounts(person), [], "not before");
     at("2027-02-28T10:00:00.000Z");
-    await Promise.all(Array.from({ length: 20 }, renew));
+    await Promise.all(Array.from({ length: runs(20) }, renew));
     await renew();
     assert.deepEqual(chargedAmounts(person), [2_900n]);
     assert.partialDeepStrictEqual(await readSubscription(person), {
@@ -463,7 +464,7 @@ test("any outages: each price pays for one month, and periods do not overlap", a
         if (at > 0) assert.ok(month.start >= paid[at - 1].end);
       }
     }),
-    { numRuns: 6 },
+    { numRuns: runs(6, 3) },
   );
 });
 

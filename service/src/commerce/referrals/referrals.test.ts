@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 import { payOutBySchedule } from "../payouts/schedule.ts";
@@ -32,9 +33,9 @@ async function partsOf(orderId: string) {
   return rows[0];
 }
 
-test("GET /account/referral: twenty concurrent first requests create one code", async () => {
+test("GET /account/referral: concurrent first requests create one code", async () => {
   const referrer = await market.createUser();
-  const responses = await Promise.all(Array.from({ length: 20 }, () => referralOf(referrer)));
+  const responses = await Promise.all(Array.from({ length: runs(20) }, () => referralOf(referrer)));
   const codes = new Set(responses.map(({ code }) => code));
   assert.equal(codes.size, 1);
   const { code, url, ...rest } = await referralOf(referrer);

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { emailsToUser } from "../../../test/emails.ts";
-import { buyProduct, createProduct, type ProductInput } from "../../../test/factories.ts";
+import { buyProduct, createProduct, type ProductInput, sharedProducts } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { lastOf } from "../../../test/notifications.ts";
@@ -60,9 +61,12 @@ interface Bought {
   orderId: string;
 }
 
+const shareProduct = sharedProducts();
+
+/** Without a buyer, a new one buys a product that other orders may have, too. */
 async function createOrder(input: ProductInput = {}, buyer?: Client): Promise<Bought> {
   const who = buyer ?? (await market.createUser({ name: "Buyer" }));
-  const productId = await createProduct(seller, { price: 10, ...input });
+  const productId = await (buyer ? createProduct : shareProduct)(seller, { price: 10, ...input });
   return { buyer: who, productId, orderId: await buyProduct(who, productId) };
 }
 
@@ -180,7 +184,7 @@ suite("a refund of an unused product", () => {
   });
 
   test("the sale and the review no longer count", async () => {
-    const { buyer, orderId, productId } = await createOrder();
+    const { buyer, orderId, productId } = await createOrder({ title: "Counted" });
     const other = await market.createUser();
     await buyProduct(other, productId);
     await other.post(`/v1/products/${productId}/reviews`, { rating: 2 });
@@ -199,7 +203,7 @@ suite("a refund of an unused product", () => {
   });
 
   test("the product can be bought again; the old review counts again", async () => {
-    const { buyer, orderId, productId } = await createOrder();
+    const { buyer, orderId, productId } = await createOrder({ title: "Bought again" });
     await buyer.post(`/v1/products/${productId}/reviews`, { rating: 4 });
     await requestRefund(buyer, orderId);
     const again = await buyProduct(buyer, productId);
@@ -272,8 +276,8 @@ suite("access to a refunded product", () => {
     await ctx.db.transaction().execute((tx) => resumeEntitlement(tx, id));
   });
 
-  test("twenty reads concurrent with a refund request: never both", async () => {
-    for (let round = 0; round < 5; round++) {
+  test("reads concurrent with a refund request: never both", async () => {
+    for (let round = 0; round < runs(5); round++) {
       const { buyer, orderId, productId } = await createOrder({}, await market.createUser());
       const looks = Array.from({ length: 20 }, () => buyer.get(`/v1/products/${productId}`));
       const [refund, ...seen] = await Promise.all([requestRefund(buyer, orderId), ...looks]);
@@ -540,10 +544,10 @@ test("refundable and the refund: name the reason for instant or seller approval"
 test("concurrent requests for many orders of a buyer: one instant refund", async () => {
   const buyer = await market.createUser();
   const orders = [];
-  for (let at = 0; at < 10; at++) orders.push((await createOrder({}, buyer)).orderId);
+  for (let at = 0; at < runs(10, 3); at++) orders.push((await createOrder({}, buyer)).orderId);
   const replies = await Promise.all(orders.map((orderId) => requestRefund(buyer, orderId)));
   const statuses = replies.map(({ body }) => body.data.status).toSorted();
-  assert.deepEqual(statuses, [...Array(9).fill("pending"), "succeeded"]);
+  assert.deepEqual(statuses, [...Array(orders.length - 1).fill("pending"), "succeeded"]);
 });
 
 suite("access to refunds", () => {
@@ -791,7 +795,7 @@ suite("POST /admin/products/{id}/refund-buyers", () => {
   });
 
   test("a usable product, an unknown product or a missing role: refused", async () => {
-    const { productId } = await createOrder();
+    const { productId } = await createOrder({ title: "Suspended" });
     assertError(await admin.post(path(productId)), 409, "INVALID_STATE");
     await admin.post(`/v1/admin/products/${productId}/suspend`, { reasonCode: "spam" });
     assertError(await admin.post(path(productId)), 409, "INVALID_STATE");
