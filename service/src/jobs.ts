@@ -68,6 +68,7 @@ import {
 } from "./execution/evaluations/buyer-notifications.ts";
 import { startReEvaluations } from "./execution/evaluations/re-evaluations.ts";
 import { eraseOldTexts, failAbandonedRuns } from "./execution/executions/executions.ts";
+import { foldRuns } from "./execution/executions/run-sums.ts";
 import { deleteOldCalls } from "./execution/provider-keys/provider-calls.ts";
 import { deleteOldTries } from "./execution/try-outs/delete-old-tries.ts";
 import { eraseOldRunTexts } from "./execution/workflow-runs/text-retention.ts";
@@ -117,6 +118,7 @@ export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
   { name: "advance-evaluations", cron: "* * * * *", run: () => advanceEvaluations(ctx) },
   { name: "start-re-evaluations", cron: "21 * * * *", run: () => startReEvaluations(ctx) },
   { name: "fail-abandoned-runs", cron: "* * * * *", run: () => failAbandonedRuns(ctx) },
+  { name: "fold-runs", cron: "43 * * * *", run: () => foldRuns(ctx) },
   { name: "erase-run-texts", cron: "*/5 * * * *", run: async () => void (await eraseOldTexts(ctx)) },
   { name: "delete-old-tries", cron: "13 * * * *", run: () => deleteOldTries(ctx) },
   { name: "delete-old-provider-calls", cron: "57 3 * * *", run: () => deleteOldCalls(ctx) },

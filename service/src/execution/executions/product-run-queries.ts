@@ -1,29 +1,90 @@
 import type { ProductRunCounts, ProductRuns, SaleRuns } from "@stoa/contract";
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { CountSellerRuns } from "../../catalog/products/checks.ts";
 import type { CountRunFailures, RunFailures } from "../../commerce/refunds/run-failures.ts";
+import { DAY_MS, dayOf } from "../../core/dates.ts";
 import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
+interface CountScope {
+  authorId: string;
+  /** Absent: all. */
+  productIds?: string[] | undefined;
+  since: Date;
+}
+
+const FOLDED_UNTIL = sql`(select folded_until from run_folds)`;
+
+/** The first day in UTC that begins at a time or after it. */
+const wholeDayFrom = (since: Date) => new Date(Math.ceil(since.getTime() / DAY_MS) * DAY_MS);
+
+/** The sums of days before `folded_until`, and the runs that these lack. */
+function countParts({ authorId, productIds, since }: CountScope) {
+  const of = (column: string) =>
+    productIds ? sql`and ${sql.ref(column)} = any(${productIds}::uuid[])` : sql``;
+  const day = wholeDayFrom(since);
+  return sql`
+    select product_id, completed + failed + canceled as total, completed, failed, canceled, 0::bigint as recent, 0::bigint as recent_failed
+      from run_totals where author_id = ${authorId} ${of("product_id")}
+    union all
+    select product_id, 0, 0, 0, 0, sum(runs)::bigint, coalesce(sum(runs) filter (where status = 'failed'), 0)::bigint
+      from run_sums where author_id = ${authorId} and day >= ${dayOf(day)}::date ${of("product_id")} group by product_id
+    union all
+    select t.product_id, 0, 0, 0, 0, e.runs, e.failed
+      from run_totals t
+     cross join lateral (
+       select count(*) as runs, count(*) filter (where status = 'failed') as failed
+         from executions e
+        where e.product_id = t.product_id and e.user_id <> ${authorId}
+          and e.created_at >= ${since} and e.created_at < least(${day}, ${FOLDED_UNTIL})) e
+     where t.author_id = ${authorId} ${of("t.product_id")}
+    union all
+    select p.id, e.*
+      from products p
+     cross join lateral (
+       select ${counted(since)} from executions e
+        where e.product_id = p.id and e.user_id <> ${authorId} and e.created_at >= ${FOLDED_UNTIL}) e
+     where p.author_id = ${authorId} ${of("p.id")}
+    union all
+    select e.product_id, ${counted(day)}
+      from unfolded_runs u join executions e on e.id = u.execution_id
+     where u.author_id = ${authorId} ${of("e.product_id")} group by e.product_id`;
+}
+
+const counted = (since: Date) => sql`
+  count(*), count(*) filter (where e.status = 'completed'), count(*) filter (where e.status = 'failed'),
+  count(*) filter (where e.status = 'canceled'), count(*) filter (where e.created_at >= ${since}),
+  count(*) filter (where e.created_at >= ${since} and e.status = 'failed')`;
+
+const COUNTS = sql`
+  sum(total)::int as total, sum(completed)::int as completed, sum(failed)::int as failed, sum(canceled)::int as canceled,
+  sum(recent)::int as "last30Days", sum(recent_failed)::int as "failed30Days"`;
+
+/** A scalar subquery for each of the few new runs: an anti-join would read all buyers. */
+const buyersOf = (authorId: string, product: RawBuilder<unknown>) => sql`(
+  coalesce((select buyers from run_totals where author_id = ${authorId} and product_id = ${product}), 0)
+  + (select count(distinct e.user_id) from executions e
+      where e.product_id = ${product} and e.user_id <> ${authorId} and e.created_at >= ${FOLDED_UNTIL}
+        and (select b.user_id from run_buyers b where b.product_id = e.product_id and b.user_id = e.user_id) is null))::int`;
+
 /** Counts the runs of all users but the author, including deleted executions. */
-export async function countProductRuns(db: Queries, product: { id: string; authorId: string }, since: Date) {
+export async function countProductRuns(
+  db: Queries,
+  { id, authorId }: { id: string; authorId: string },
+  since: Date,
+) {
   const { rows } = await sql<ProductRuns>`
-    select count(*)::int as total,
-           (count(*) filter (where status = 'completed'))::int as completed,
-           (count(*) filter (where status = 'failed'))::int as failed,
-           (count(*) filter (where status = 'canceled'))::int as canceled,
-           (count(distinct user_id))::int as buyers,
-           (count(*) filter (where created_at >= ${since}))::int as "last30Days"
-      from executions where product_id = ${product.id} and user_id <> ${product.authorId}`.execute(db);
+    select coalesce(total, 0) as total, coalesce(completed, 0) as completed, coalesce(failed, 0) as failed,
+           coalesce(canceled, 0) as canceled, ${buyersOf(authorId, sql`${id}::uuid`)} as buyers, coalesce("last30Days", 0) as "last30Days"
+      from (select ${COUNTS} from (${countParts({ authorId, productIds: [id], since })}) as part) as counts`.execute(
+    db,
+  );
   return firstOf(rows);
 }
 
-interface CountFilter extends Paging {
-  /** Absent: all. */
-  productIds?: string[] | undefined;
+interface CountFilter extends Paging, Omit<CountScope, "authorId"> {
   sort: "runs" | "failures";
-  since: Date;
 }
 
 export interface CountsRow extends Omit<ProductRunCounts, "product"> {
@@ -32,41 +93,46 @@ export interface CountsRow extends Omit<ProductRunCounts, "product"> {
   type: string;
 }
 
-/**
- * Of the products of one author that others ran. Ranks all of them by counts from indexes alone, and reads the titles, the buyers and the
- * errors of the page only: rows of products are wide, and buyers and errors need a sort.
- */
+/** Of the products of one author that others ran. Reads the titles, the buyers and the errors of the page only. */
 export async function listRunCounts(
   db: Queries,
   authorId: string,
   { productIds, sort, since, ...paging }: CountFilter,
 ): Promise<Page<CountsRow>> {
-  const chosen = productIds ? sql`and p.id = any(${productIds}::uuid[])` : sql``;
+  const day = wholeDayFrom(since);
   const first =
     sort === "failures" ? sql`"failed30Days" desc, failed desc,` : sql`"last30Days" desc, total desc,`;
   const { rows } = await sql<CountsRow & { all: number }>`
-    with page as (
-      select p.id as product_id, c.*, (count(*) over ())::int as "all"
-        from products p
-       cross join lateral (
-         select count(*)::int as total,
-                (count(*) filter (where e.status = 'completed'))::int as completed,
-                (count(*) filter (where e.status = 'failed'))::int as failed,
-                (count(*) filter (where e.status = 'canceled'))::int as canceled,
-                (count(*) filter (where e.created_at >= ${since}))::int as "last30Days",
-                (count(*) filter (where e.created_at >= ${since} and e.status = 'failed'))::int as "failed30Days"
-           from executions e where e.product_id = p.id and e.user_id <> ${authorId}) as c
-       where p.author_id = ${authorId} and p.status <> 'deleted' and c.total > 0 ${chosen}
-       order by ${first} p.id desc limit ${paging.limit} offset ${offsetOf(paging)})
-    select page.*, p.title, p.type,
-           (select count(distinct e.user_id)::int from executions e
-             where e.product_id = page.product_id and e.user_id <> ${authorId}) as buyers,
+    with counts as (
+      select product_id, ${COUNTS} from (${countParts({ authorId, productIds, since })}) as part
+       group by product_id having sum(total) > 0),
+    page as (
+      select c.*, (count(*) over ())::int as "all", p.title, p.type
+        from counts c join products p on p.id = c.product_id and p.status <> 'deleted'
+       order by ${first} product_id desc limit ${paging.limit} offset ${offsetOf(paging)}),
+    failures as materialized (
+      select product_id, error_code as code, runs from run_sums
+       where author_id = ${authorId} and day >= ${dayOf(day)}::date and status = 'failed'
+         and product_id in (select product_id from page)
+      union all
+      select e.product_id, e.error_code, 1
+        from page join executions e on e.product_id = page.product_id
+       where e.user_id <> ${authorId} and e.status = 'failed' and e.created_at >= greatest(${since}, ${FOLDED_UNTIL})
+      union all
+      select e.product_id, e.error_code, 1
+        from page join executions e on e.product_id = page.product_id
+       where e.user_id <> ${authorId} and e.status = 'failed'
+         and e.created_at >= ${since} and e.created_at < least(${day}, ${FOLDED_UNTIL})
+      union all
+      select e.product_id, e.error_code, 1
+        from unfolded_runs u join executions e on e.id = u.execution_id join page on page.product_id = e.product_id
+       where u.author_id = ${authorId} and e.status = 'failed' and e.created_at >= ${day})
+    select page.*, ${buyersOf(authorId, sql`page.product_id`)} as buyers,
            coalesce((select jsonb_agg(jsonb_build_object('code', code, 'runs', runs) order by runs desc, code)
-                       from (select coalesce(e.error_code, 'UNKNOWN') as code, count(*) as runs from executions e
-                              where e.product_id = page.product_id and e.user_id <> ${authorId}
-                                and e.created_at >= ${since} and e.status = 'failed' group by 1) as f),
+                       from (select coalesce(nullif(code, ''), 'UNKNOWN') as code, sum(runs)::bigint as runs from failures
+                              where failures.product_id = page.product_id group by 1) as f),
                     '[]') as "failures30Days"
-      from page join products p on p.id = page.product_id order by ${first} page.product_id desc`.execute(db);
+      from page order by ${first} page.product_id desc`.execute(db);
   return { items: rows.map(({ all: _, ...row }) => row), total: rows[0]?.all ?? 0 };
 }
 

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, openMarket } from "../../../test/market.ts";
 import { run, runToCompletion } from "../../../test/runs.ts";
+import { foldRuns } from "./run-sums.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -26,7 +27,10 @@ test("GET /v1/products/:id/runs: the author sees counts of buyers' runs and noth
   await runToCompletion(one, { productId, variables });
   await run(other, { productId, options: { model: "sandbox-500" } });
   assert.equal((await one.delete(`/v1/ai/executions/${executionId}`)).status, 200);
+  const { data } = (await author.get(path)).body;
+  await foldRuns(market.service.ctx);
   const reply = await author.get(path);
+  assert.deepEqual(reply.body.data, data);
   assert.deepEqual(reply.body.data, {
     total: 3,
     completed: 2,

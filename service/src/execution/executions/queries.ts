@@ -170,25 +170,6 @@ export const updateWorkflowSql = (
          completed_at = coalesce(${change.completedAt ?? null}, completed_at)
    where id = ${id} and type = 'WORKFLOW' and status = any (${from})`;
 
-/** Sets a failed or canceled workflow back to `queued`. False: it has another status. */
-export async function reopenWorkflowExecution(db: Queries, id: string): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable("executions")
-    .set({
-      status: "queued",
-      errorCode: null,
-      errorMessage: null,
-      cancelRequestedAt: null,
-      completedAt: null,
-      durationMs: null,
-    })
-    .where("id", "=", id)
-    .where("type", "=", "WORKFLOW")
-    .where("status", "in", ["failed", "canceled"])
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
-}
-
 /** Erases the texts; the row stays in the counts of its product. False: the execution has not ended, or runs again. */
 export async function eraseExecution(db: Queries, id: string, now: Date): Promise<boolean> {
   const { numUpdatedRows } = await db

@@ -3,7 +3,7 @@ import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { reopenWorkflowExecution } from "../executions/queries.ts";
+import { reopenRun } from "../executions/run-sums.ts";
 import type { ExecutionRef } from "../executions/texts.ts";
 import { type LockedRun, lockRun, requeueRun } from "./queries.ts";
 import { notifyRun } from "./run-queries.ts";
@@ -14,7 +14,7 @@ import { readRunState } from "./step-rows.ts";
 /** Queues the unfinished steps of a failed or canceled run. False: the run has another status. */
 export const retryRun = (ctx: Context, run: ExecutionRef): Promise<boolean> =>
   ctx.db.transaction().execute(async (tx) => {
-    if (!(await reopenWorkflowExecution(tx, run.id))) return false;
+    if (!(await reopenRun(tx, run.id))) return false;
     await reopen(ctx, tx, run, await lockRun(tx, run.id));
     await ctx.idempotencyKey?.bind(tx, toId("exec", run.id));
     return true;

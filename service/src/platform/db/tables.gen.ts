@@ -657,6 +657,7 @@ export interface ProductReports {
 
 export interface Products {
   approvedDetails: string | null;
+  approvedImages: Generated<string[]>;
   authorId: string;
   card: string;
   category: string | null;
@@ -877,6 +878,16 @@ export interface Reviews {
   updatedAt: Timestamp | null;
 }
 
+export interface RunBuyers {
+  productId: string;
+  userId: string;
+}
+
+export interface RunFolds {
+  foldedUntil: Timestamp;
+  isOnly: Generated<boolean>;
+}
+
 export interface RunnableProducts {
   major: number | null;
   productId: string | null;
@@ -888,6 +899,24 @@ export interface RunReceiptKeys {
   kid: string;
   publicKey: string;
   sealedKey: string;
+}
+
+export interface RunSums {
+  authorId: string;
+  day: Timestamp;
+  errorCode: string;
+  productId: string;
+  runs: ColumnType<number, bigint | number, bigint | number>;
+  status: string;
+}
+
+export interface RunTotals {
+  authorId: string;
+  buyers: ColumnType<number, bigint | number, bigint | number>;
+  canceled: ColumnType<number, bigint | number, bigint | number>;
+  completed: ColumnType<number, bigint | number, bigint | number>;
+  failed: ColumnType<number, bigint | number, bigint | number>;
+  productId: string;
 }
 
 export interface SalesCellsNow {
@@ -1153,6 +1182,11 @@ export interface UnappliedDisputes {
   since: Timestamp;
 }
 
+export interface UnfoldedRuns {
+  authorId: string;
+  executionId: string;
+}
+
 export interface Users {
   avatar: string | null;
   bannedAt: Timestamp | null;
@@ -1361,8 +1395,12 @@ export interface DB {
   retiredHandles: RetiredHandles;
   reviewReports: ReviewReports;
   reviews: Reviews;
+  runBuyers: RunBuyers;
+  runFolds: RunFolds;
   runnableProducts: RunnableProducts;
   runReceiptKeys: RunReceiptKeys;
+  runSums: RunSums;
+  runTotals: RunTotals;
   salesCellsNow: SalesCellsNow;
   salesMovements: SalesMovements;
   salesSums: SalesSums;
@@ -1387,6 +1425,7 @@ export interface DB {
   tryOuts: TryOuts;
   tryOutVisitors: TryOutVisitors;
   unappliedDisputes: UnappliedDisputes;
+  unfoldedRuns: UnfoldedRuns;
   users: Users;
   viewSalts: ViewSalts;
   webhookAttempts: WebhookAttempts;

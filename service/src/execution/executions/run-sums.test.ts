@@ -1,0 +1,167 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
+import type { Client } from "../../../test/market.ts";
+import { run } from "../../../test/runs.ts";
+import {
+  cancelExecution,
+  createWorkflow,
+  openWorkflows,
+  startExecution,
+  untilStatus,
+} from "../../../test/workflows.ts";
+import { toId } from "../../core/ids.ts";
+import { foldRuns } from "./run-sums.ts";
+
+const { market } = await openWorkflows();
+const HOUR_MS = 3_600_000;
+const RECENT_DAYS = 30;
+
+const approval = { id: "ok", type: "approval", timeoutSeconds: 604_800 };
+
+/** A history takes half a second. */
+const HISTORIES = 5;
+
+/** A number is hours that pass. */
+const anyStep = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom("run", "fail", "run as author") },
+  { weight: 4, arbitrary: fc.constantFrom("start", "cancel", "cancel", "retry", "retry", "approve") },
+  { weight: 3, arbitrary: fc.constant("fold") },
+  { weight: 4, arbitrary: fc.constantFrom(1, 20, 30, 200) },
+);
+const anyHistory = fc.array(fc.tuple(anyStep, fc.nat(9)), { minLength: 15, maxLength: 40 });
+/** Runs that end, and are retried, before and after their days are folded. */
+const LATE_ENDS = [
+  "start",
+  "start",
+  "fail",
+  "cancel",
+  30,
+  "fold",
+  "retry",
+  "run",
+  30,
+  "fold",
+  "cancel",
+  "fold",
+  "approve",
+];
+/** Runs on the day in whose middle the last 30 days begin. */
+const PART_OF_DAY = ["run", 6, "fail", 6, "run", 6, "run", 706, "fold"];
+const toExample = (steps: (string | number)[]): [[string | number, number][]] => [
+  steps.map((step) => [step, 0]),
+];
+
+test("runs of products, any history: the counts equal a recount, whenever runs are folded", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyHistory, async (steps) => {
+      const seller = await market.createUser();
+      const history = await play(seller, steps);
+      await assertEqualToRecount(seller, history.products);
+      await foldRuns(market.service.ctx);
+      await assertEqualToRecount(seller, history.products);
+    }),
+    {
+      numRuns: runs(HISTORIES),
+      endOnFailure: true,
+      examples: [toExample(PART_OF_DAY), toExample(LATE_ENDS)],
+    },
+  );
+});
+
+async function play(seller: Client, steps: [string | number, number][]) {
+  const buyers = await Promise.all([market.createUser(), market.createUser()]);
+  const prompt = await createProduct(seller);
+  const workflow = await createWorkflow(seller, { steps: [approval] }, { compatibility: ["openai"] });
+  const published = await seller.post(`/v1/products/${workflow}/publish`);
+  assert.equal(published.status, 200, published.text);
+  for (const buyer of buyers) for (const product of [prompt, workflow]) await buyProduct(buyer, product);
+  const started: { id: string; buyer: Client }[] = [];
+  for (const [step, number] of steps) {
+    const buyer = buyers[number % 2]!;
+    const one = started[number % Math.max(1, started.length)];
+    if (typeof step === "number") market.clock.forward(step * HOUR_MS);
+    if (step === "fold") await foldRuns(market.service.ctx);
+    if (step === "run") await run(buyer, { productId: prompt });
+    if (step === "run as author") await run(seller, { productId: prompt });
+    if (step === "fail")
+      await run(buyer, { productId: prompt, options: { model: number < 5 ? "sandbox-500" : "sandbox-401" } });
+    if (step === "start") {
+      const id = await startExecution(buyer, workflow);
+      await untilStatus(buyer, id, "waiting");
+      started.push({ id, buyer });
+    }
+    // Each may be refused, because of the state that the run has by now.
+    if (one && step === "retry") await one.buyer.post(`/v1/ai/executions/${one.id}/retry`);
+    if (one && step === "approve") await one.buyer.post(`/v1/ai/executions/${one.id}/steps/ok/approve`);
+    if (one && step === "cancel" && (await statusOf(one)) === "waiting")
+      await cancelExecution(one.buyer, one.id);
+  }
+  return { products: [prompt, workflow] };
+}
+
+const statusOf = async ({ id, buyer }: { id: string; buyer: Client }) =>
+  (await buyer.get(`/v1/ai/executions/${id}`)).body.data.status;
+
+/** The worker may go on with a run meanwhile: a recount before and one after must agree. */
+async function assertEqualToRecount(seller: Client, products: string[]): Promise<void> {
+  for (let attempt = 0; attempt < 20; attempt++) {
+    const before = await recount(seller);
+    const list = await seller.get("/v1/products/runs?sort=failures");
+    const each = await Promise.all(products.map((id) => seller.get(`/v1/products/${id}/runs`)));
+    if (JSON.stringify(before) !== JSON.stringify(await recount(seller))) continue;
+    const counted = new Map(before.map(({ id, ...counts }) => [id, counts]));
+    const listed = list.body.data.map(({ product, ...counts }: { product: { id: string } }) => [
+      product.id,
+      counts,
+    ]);
+    assert.deepEqual(new Map(listed), counted);
+    assert.equal(list.body.meta.total, counted.size);
+    for (const [at, reply] of each.entries()) {
+      const none = { total: 0, completed: 0, failed: 0, canceled: 0, buyers: 0, last30Days: 0 };
+      const { failed30Days: _, failures30Days: __, ...counts } = { ...none, ...counted.get(products[at]!) };
+      assert.deepEqual(reply.body.data, counts);
+    }
+    return;
+  }
+  assert.fail("the runs do not come to rest");
+}
+
+interface RunRow {
+  productId: string;
+  userId: string;
+  status: string;
+  code: string | null;
+  at: Date;
+}
+
+/** From the rows of the runs, in this process. */
+async function recount(seller: Client) {
+  const { rows }: { rows: RunRow[] } = await market.query(
+    `select e.product_id as "productId", e.user_id as "userId", e.status, e.error_code as code, e.created_at as at
+       from executions e join products p on p.id = e.product_id and p.author_id <> e.user_id
+      where p.author_id = $1 order by e.id`,
+    [seller.userId],
+  );
+  const since = market.clock.now.getTime() - RECENT_DAYS * 24 * HOUR_MS;
+  return [...new Set(rows.map(({ productId }) => productId))].map((productId) => {
+    const all = rows.filter((row) => row.productId === productId);
+    const recent = all.filter(({ at }) => at.getTime() >= since);
+    const failures = recent.filter(({ status }) => status === "failed");
+    const count = (status: string) => all.filter((row) => row.status === status).length;
+    const codes = [...new Set(failures.map(({ code }) => code ?? "UNKNOWN"))].map((code) => ({
+      code,
+      runs: failures.filter((row) => (row.code ?? "UNKNOWN") === code).length,
+    }));
+    return {
+      id: toId("prod", productId),
+      ...{ total: all.length, completed: count("completed"), failed: count("failed") },
+      canceled: count("canceled"),
+      buyers: new Set(all.map(({ userId }) => userId)).size,
+      ...{ last30Days: recent.length, failed30Days: failures.length },
+      failures30Days: codes.toSorted((a, b) => b.runs - a.runs || (a.code < b.code ? -1 : 1)),
+    };
+  });
+}
