@@ -4,6 +4,7 @@ import { buyProduct, createDraft, type ProductInput } from "@stoa/service/test/f
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { createOAuthClient } from "@stoa/service/test/oauth.ts";
 import { becomes } from "@stoa/service/test/until.ts";
+import { picture, sendImage } from "@stoa/service/test/uploads.ts";
 import type { Browser } from "playwright-core";
 import { click, type Look, looks, openBrowser, sees } from "./browser.ts";
 import { everyRun, test } from "./full-run.ts";
@@ -143,9 +144,16 @@ for (const look of looks) {
 suite("moderation", () => {
   everyRun("submitted, rejected with a reason, changed, compared and approved, by keyboard", async () => {
     const seller = await market.createUser({ name: "Northwind" });
-    const id = await submit(seller, { title: "Domain names", content: "List 10 names for {{company}}." });
+    const id = await createDraft(seller, {
+      title: "Domain names",
+      content: "List 10 names for {{company}}.",
+    });
+    const fields = { alt: "A globe" };
+    const upload = await sendImage(seller, id, { bytes: await picture({ width: 640, height: 360 }), fields });
+    await seller.post(`/v1/products/${id}/publish`);
     await approve(id);
     await seller.post(`/v1/products/${id}/unpublish`);
+    await seller.delete(`/v1/products/${id}/images/${upload.body.data.id}`);
     const change = (content: string, version: string, more: object = {}) =>
       seller.patch(`/v1/products/${id}`, { content, version, changelog: "Better", ...more });
     const sample = { input: { company: "Acme" }, output: "acme.example", model: "gpt-5-mini" };
@@ -167,7 +175,12 @@ suite("moderation", () => {
     ] as const)
       await details.filter({ hasText: name }).locator("ins", { hasText: text }).waitFor();
     await details.filter({ hasText: "Price" }).locator("del", { hasText: "$4.99" }).waitFor();
-    await sees(page, /^Unchanged: .*Images/);
+    const removed = details.filter({ hasText: "Images" }).locator("del", { hasText: "A globe" });
+    await becomes(
+      () => removed.locator("img").evaluate((image) => "naturalWidth" in image && Number(image.naturalWidth)),
+      (width) => Number(width) > 0,
+    );
+    await sees(page, /^Unchanged: .*Features/);
     assert.deepEqual(await page.locator(".hidden-character").first().innerText(), "U+200B");
     // Something speaks against it: no button is suggested.
     assert.equal(await page.locator(".decision .btn.primary").count(), 0);

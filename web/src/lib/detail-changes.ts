@@ -9,8 +9,14 @@ type Approved = NonNullable<ProductChecks["approved"]>;
 export interface DetailChange {
   name: string;
   isChanged: boolean;
-  removed: string[];
-  added: string[];
+  removed: DetailItem[];
+  added: DetailItem[];
+}
+
+export interface DetailItem {
+  text: string;
+  /** The smallest size of an image, which may be gone from the storage. */
+  image?: string;
 }
 
 /** The fields beside the texts, in the order of the product page. `approved.details` null: only those of the version. */
@@ -55,10 +61,12 @@ function compare(name: string, before: readonly string[], after: readonly string
   return {
     name,
     isChanged: isReordered || removed.length > 0 || added.length > 0,
-    removed: isReordered ? [before.join(", ")] : removed,
-    added: isReordered ? [after.join(", ")] : added,
+    removed: (isReordered ? [before.join(", ")] : removed).map(toItem),
+    added: (isReordered ? [after.join(", ")] : added).map(toItem),
   };
 }
+
+const toItem = (text: string): DetailItem => ({ text });
 
 function without(items: readonly string[], others: readonly string[]): string[] {
   const left = [...others];
@@ -95,7 +103,13 @@ const showSample = ({ input, output, model }: Sample): string =>
 function compareImages(before: readonly Image[], after: readonly Image[]): DetailChange {
   const show = ({ url, alt, width, height }: Image) =>
     `${alt || "Without a description"} · ${width} × ${height} · ${fingerprintOf(url)}`;
-  return compare("Images", before.map(show), after.map(show));
+  const urls = new Map([...before, ...after].map((image) => [show(image), image.sizes[0]?.url ?? image.url]));
+  const withImage = ({ text }: DetailItem): DetailItem => {
+    const image = urls.get(text);
+    return { text, ...(image !== undefined && { image }) };
+  };
+  const { removed, added, ...change } = compare("Images", before.map(show), after.map(show));
+  return { ...change, removed: removed.map(withImage), added: added.map(withImage) };
 }
 
 const DIGEST = /[0-9a-f]{32,}/;

@@ -7,7 +7,7 @@ import { IMAGE_WIDTHS } from "../search/card.ts";
 import { avatarKey, imageKey, readBlob } from "./blobs.ts";
 import { type FileLink, findLinkedFile, openFile, parseRange } from "./download.ts";
 import { contentDisposition } from "./file-name.ts";
-import { findAvatar, findImage } from "./queries.ts";
+import { findAvatar, findBlob, findImage } from "./queries.ts";
 
 const YEAR_SECONDS = 31_536_000;
 const IMAGE_NAME = new RegExp(`^([0-9a-f]{64})-(${IMAGE_WIDTHS.join("|")})\\.webp$`);
@@ -49,9 +49,14 @@ async function sendFile(ctx: Context, request: FastifyRequest, reply: FastifyRep
 async function sendImage(ctx: Context, request: FastifyRequest, reply: FastifyReply) {
   const { name } = request.params as { name: string };
   const [, hash, width] = IMAGE_NAME.exec(name) ?? [];
-  const blob = hash && (await findImage(ctx.db, hash, imageKey(hash, Number(width))));
+  if (!hash) throw new ApiError("NOT_FOUND");
+  // Moderators get signed links to images that no product shows.
+  const isSigned = ctx.links.isValid(`/images/${name}`, request.query as Record<string, unknown>, ctx.now());
+  const key = imageKey(hash, Number(width));
+  const blob = isSigned ? await findBlob(ctx.db, key) : await findImage(ctx.db, hash, key);
   if (!blob) throw new ApiError("NOT_FOUND");
-  return sendPicture(ctx, request, reply, { ...blob, etag: `"${name.slice(0, 32)}-${width}"` });
+  const etag = `"${name.slice(0, 32)}-${width}"`;
+  return sendPicture(ctx, request, reply, { ...blob, etag, isPublic: !isSigned });
 }
 
 async function sendAvatar(ctx: Context, request: FastifyRequest, reply: FastifyReply) {
@@ -59,20 +64,20 @@ async function sendAvatar(ctx: Context, request: FastifyRequest, reply: FastifyR
   const [, hash] = AVATAR_NAME.exec(name) ?? [];
   const blob = hash && (await findAvatar(ctx.db, hash, avatarKey(hash)));
   if (!blob) throw new ApiError("NOT_FOUND");
-  return sendPicture(ctx, request, reply, { ...blob, etag: `"${hash.slice(0, 32)}"` });
+  return sendPicture(ctx, request, reply, { ...blob, etag: `"${hash.slice(0, 32)}"`, isPublic: true });
 }
 
 async function sendPicture(
   ctx: Context,
   request: FastifyRequest,
   reply: FastifyReply,
-  { etag, name, size }: { etag: string; name: string; size: number },
+  { etag, name, size, isPublic }: { etag: string; name: string; size: number; isPublic: boolean },
 ) {
   reply.headers({
     etag,
-    "cache-control": `public, max-age=${YEAR_SECONDS}, immutable`,
-    // Other sites may embed the image.
-    "cross-origin-resource-policy": "cross-origin",
+    "cache-control": isPublic ? `public, max-age=${YEAR_SECONDS}, immutable` : "private, no-store",
+    // Other sites may embed a public image.
+    "cross-origin-resource-policy": isPublic ? "cross-origin" : "same-origin",
   });
   if (isCurrent(request, etag)) return reply.code(304).send();
   reply.type("image/webp").header("content-length", size);

@@ -24,7 +24,7 @@ export async function touchBlob(
 export const findBlob = (db: Queries, key: string) =>
   db.selectFrom("blobs").select(["name", "size"]).where("key", "=", key).executeTakeFirst();
 
-/** Only while a product shows the image: a removed image is 404 at once, its bytes are deleted later. */
+/** Only while a product shows the image: a removed image is 404 at once. Its bytes stay while moderators may compare it with a change. */
 export async function findImage(db: Queries, hash: string, key: string) {
   const { rows } = await sql<{ name: string; size: number }>`
     select name, size from blobs
@@ -53,6 +53,10 @@ const IS_REFERENCED = sql<boolean>`(
     select from products p
      where b.key like 'images/%' and p.images <> '[]'
        and p.images @> jsonb_build_array(jsonb_build_object('hash', substr(b.key, 8, 64))))
+  or exists (
+    select from products p
+     where b.key like 'images/%' and p.approved_images <> '{}' and p.status not in ('published', 'deleted')
+       and p.approved_images @> array[substr(b.key, 8, 64)])
   or exists (
     select from users u where b.key like 'avatars/%' and u.avatar = substr(b.key, 9, 64)))`;
 

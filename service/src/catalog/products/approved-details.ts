@@ -1,7 +1,7 @@
 import { contentPreview, type ProductChecks } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { toDecimal } from "../../core/money/amount.ts";
-import { toProductImage } from "./attachments.ts";
+import { type StoredImage, toProductImage, toRemovedImage } from "./attachments.ts";
 import type { ProductWithVersion } from "./queries.ts";
 import { toSample } from "./samples.ts";
 
@@ -23,9 +23,16 @@ type ApprovedDetails = Pick<
   | "images"
 >;
 
-/** For the column `approved_details`: the fields as they are now. */
-export const renderApprovedDetails = (product: ApprovedDetails): string =>
-  JSON.stringify({
+export interface Approval {
+  approvedDetails: string;
+  /** The digests of the images, whose bytes stay while a change waits for its approval. */
+  approvedImages: string[];
+}
+
+/** For the columns of an approval: the fields as they are now. */
+export const renderApproval = (product: ApprovedDetails): Approval => ({
+  approvedImages: product.images.map(({ hash }) => hash),
+  approvedDetails: JSON.stringify({
     category: product.category,
     lang: product.lang,
     tags: product.tags,
@@ -39,18 +46,25 @@ export const renderApprovedDetails = (product: ApprovedDetails): string =>
     currency: product.currency,
     samples: product.samples,
     images: product.images,
-  } satisfies ApprovedDetails);
+  } satisfies ApprovedDetails),
+});
 
 type ShownDetails = NonNullable<NonNullable<ProductChecks["approved"]>["details"]>;
 
-/** `content` is that of the approved version. */
-export function toApprovedDetails(ctx: Context, stored: string, content: string): ShownDetails {
+/** `content` is that of the approved version, `shown` are the images that the product has now. */
+export function toApprovedDetails(
+  ctx: Context,
+  stored: string,
+  { content, shown }: { content: string; shown: StoredImage[] },
+): ShownDetails {
   const { preview, priceMinor, samples, images, ...same } = JSON.parse(stored) as ApprovedDetails;
   return {
     ...same,
     contentPreview: contentPreview(preview, content),
     price: toDecimal(priceMinor, same.currency),
     samples: samples.map(toSample),
-    gallery: images.map((image) => toProductImage(ctx, image)),
+    gallery: images.map((image) =>
+      shown.some(({ hash }) => hash === image.hash) ? toProductImage(ctx, image) : toRemovedImage(ctx, image),
+    ),
   };
 }

@@ -47,11 +47,18 @@ export const toProductFiles = (ctx: Context, product: { id: string; files: Store
 
 const MAX_WIDTH = IMAGE_WIDTHS[2];
 
-export function toProductImage(ctx: Context, { id, hash, alt, width, height }: StoredImage): ProductImage {
-  const origin = ctx.links.origin();
+export function toProductImage(
+  ctx: Context,
+  { id, hash, alt, width, height }: StoredImage,
+  link = (path: string) => ctx.links.origin() + path,
+): ProductImage {
   const sizes = IMAGE_WIDTHS.map((one) => ({
     width: Math.min(one, width),
-    url: origin + imagePath(hash, one),
+    url: link(imagePath(hash, one)),
   }));
-  return { id: toId("img", id), alt, url: origin + imagePath(hash, MAX_WIDTH), width, height, sizes };
+  return { id: toId("img", id), alt, url: link(imagePath(hash, MAX_WIDTH)), width, height, sizes };
 }
+
+/** An image that no product shows is public no more: moderators get signed links. */
+export const toRemovedImage = (ctx: Context, image: StoredImage): ProductImage =>
+  toProductImage(ctx, image, (path) => ctx.links.sign(path, fileLinkExpiry(ctx.now())));

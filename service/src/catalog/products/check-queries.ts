@@ -1,7 +1,7 @@
 import type { ProductStatus, Variable } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
-import type { StoredFile } from "./attachments.ts";
+import type { StoredFile, StoredImage } from "./attachments.ts";
 
 export interface CheckedProductRow {
   id: string;
@@ -24,6 +24,8 @@ export interface ReleasedVersionRow {
   files: StoredFile[];
   createdAt: Date;
   approvedDetails: string | null;
+  /** Of the product now. */
+  images: StoredImage[];
 }
 
 export async function findCheckedProduct(db: Queries, id: string): Promise<CheckedProductRow | undefined> {
@@ -38,7 +40,7 @@ export async function findCheckedProduct(db: Queries, id: string): Promise<Check
 export async function findReleasedVersion(db: Queries, id: string): Promise<ReleasedVersionRow | undefined> {
   const { rows } = await sql<ReleasedVersionRow>`
     select v.version, v.title, v.description, v.content, v.content_format as "contentFormat",
-           v.variables, v.files, v.created_at as "createdAt", p.approved_details as "approvedDetails"
+           v.variables, v.files, v.created_at as "createdAt", p.approved_details as "approvedDetails", p.images
       from products p join product_versions v on v.product_id = p.id and v.numbers = p.released
      where p.id = ${id}`.execute(db);
   return rows[0];

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { picture, sendImage } from "../../../test/uploads.ts";
+import { sweepBlobs } from "../files/blob-sweep.ts";
 
 let market: Market;
 let admin: Client;
@@ -68,11 +70,14 @@ test("under moderation: the version that buyers get, and warnings of the one tha
     ...content("Write about {{topic}}."),
     ...{ category: "writing", tags: ["rain"], price: 5, features: ["Short"] },
   });
+  const image = (await sendImage(seller, productId, { bytes: await picture(), fields: { alt: "Rain" } })).body
+    .data;
   await seller.post(`/v1/products/${productId}/publish`);
   assert.equal((await moderator.post(`/v1/admin/products/${productId}/approve`)).status, 200);
   // On sale, the price changes without a review.
   assert.equal((await seller.patch(`/v1/products/${productId}`, { price: 6 })).status, 200);
   assert.equal((await seller.post(`/v1/products/${productId}/unpublish`)).status, 200);
+  assert.equal((await seller.delete(`/v1/products/${productId}/images/${image.id}`)).status, 200);
   const sample = { input: { topic: "snow" }, output: "Snow.", model: "gpt-5-mini" };
   const change = {
     ...{ content: "Write about\u200b {{topic}}.", changelog: "Better", version: "1.1.0" },
@@ -96,16 +101,29 @@ test("under moderation: the version that buyers get, and warnings of the one tha
     { category, tags, price, features, license, samples, gallery },
     {
       ...{ category: "writing", tags: ["rain"], price: 5, features: ["Short"], license: null },
-      ...{ samples: [], gallery: [] },
+      ...{ samples: [], gallery },
     },
   );
+  assert.deepEqual([gallery.length, gallery[0].alt], [1, "Rain"]);
+  assert.equal((await fetch(image.url)).status, 404, "the public sees it no more");
+  moderated.clock.forward(25 * 3_600_000);
+  await sweepBlobs(moderated.service.ctx);
+  const later = await moderated.createSession(userId, { secondFactor: true });
+  const shown = (await later.get(path)).body.data.approved.details.gallery[0];
+  for (const url of [shown.url, ...shown.sizes.map((size: { url: string }) => size.url)]) {
+    const response = await fetch(url);
+    assert.deepEqual([response.status, response.headers.get("cache-control")], [200, "private, no-store"]);
+  }
+  assert.equal((await fetch(shown.url.replace(/.$/, ""))).status, 404, "by a whole signature only");
   await seller.post(`/v1/products/${productId}/publish`);
-  assert.equal((await moderator.post(`/v1/admin/products/${productId}/approve`)).status, 200);
-  const { details } = (await moderator.get(path)).body.data.approved;
+  assert.equal((await later.post(`/v1/admin/products/${productId}/approve`)).status, 200);
+  const { details } = (await later.get(path)).body.data.approved;
   assert.deepEqual(
     [details.category, details.price, details.samples[0].output],
     ["programming", 500, "Snow."],
   );
+  await sweepBlobs(moderated.service.ctx);
+  assert.equal((await fetch(shown.url)).status, 404);
 });
 
 test("without moderation: each change of a published product is approved with it", async () => {

@@ -67,7 +67,7 @@ export async function checkProduct(ctx: Context, productId: string): Promise<Pro
 
 const toApproved = (
   ctx: Context,
-  { createdAt, files, approvedDetails, ...version }: ReleasedVersionRow,
+  { createdAt, files, approvedDetails, images, ...version }: ReleasedVersionRow,
 ): ProductChecks["approved"] => ({
   ...version,
   files: files.map(({ id, name, size, type, sha256 }) => ({
@@ -78,7 +78,10 @@ const toApproved = (
     sha256,
   })),
   createdAt: createdAt.toISOString(),
-  details: approvedDetails === null ? null : toApprovedDetails(ctx, approvedDetails, version.content),
+  details:
+    approvedDetails === null
+      ? null
+      : toApprovedDetails(ctx, approvedDetails, { content: version.content, shown: images }),
 });
 
 async function findDuplicates(ctx: Context, product: CheckedProductRow) {

@@ -11,7 +11,7 @@ import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { renderCard } from "../search/card.ts";
 import { updateListing } from "../search/listing.ts";
-import { renderApprovedDetails } from "./approved-details.ts";
+import { renderApproval } from "./approved-details.ts";
 import { mustBeComplete } from "./checklist.ts";
 import { requestCopyCheck } from "./copy-reports.ts";
 import { checkIfMatch } from "./detail.ts";
@@ -124,7 +124,7 @@ async function move(
   const after = { ...productAfterMove(ctx, product, name), ...decisionAfterMove(ctx, name, said) };
   await writeMove(tx, after, {
     card: renderCard(after),
-    ...(after.status === "published" && { approvedDetails: renderApprovedDetails(after) }),
+    ...(after.status === "published" && renderApproval(after)),
   });
   await updateListing(tx, after);
   if (scan) await storeScan(ctx, tx, after, scan);

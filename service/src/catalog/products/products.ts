@@ -21,7 +21,7 @@ import { DataResponse, type RequestInfo } from "../../platform/http/route.ts";
 import { type Author, type CardFields, renderCard, toAuthorFields } from "../search/card.ts";
 import { isCategory } from "../search/categories.ts";
 import { insertDraftListing, updateListing } from "../search/listing.ts";
-import { renderApprovedDetails } from "./approved-details.ts";
+import { renderApproval } from "./approved-details.ts";
 import { mustAcceptOldInputs } from "./breaking-changes.ts";
 import { mustStayComplete } from "./checklist.ts";
 import { analyzeContent, declaredVariables } from "./content.ts";
@@ -384,7 +384,7 @@ async function writeRows(
     before.id,
     {
       ...toProductValues(updated),
-      ...(isApproved && { approvedDetails: renderApprovedDetails(after) }),
+      ...(isApproved && renderApproval(after)),
     },
     now,
   );

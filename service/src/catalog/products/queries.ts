@@ -4,6 +4,7 @@ import type { Context } from "../../core/context.ts";
 import { dayOf } from "../../core/dates.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import type { Approval } from "./approved-details.ts";
 import type { StoredFile, StoredImage } from "./attachments.ts";
 import type { StoredSample } from "./samples.ts";
 import { parseVersion } from "./semantic-version.ts";
@@ -292,7 +293,8 @@ export const findOneVersion = (db: Queries, productId: string, version: string) 
     .$castTo<ListedVersion & VersionRow>()
     .executeTakeFirst();
 
-export interface ProductValues {
+/** Without an approval, the last one stays. */
+export interface ProductValues extends Partial<Approval> {
   title: string;
   description: string;
   lang: string | null;
@@ -313,8 +315,6 @@ export interface ProductValues {
   version: string;
   released: number[] | null;
   card: string;
-  /** Absent: it stays as it is. */
-  approvedDetails?: string;
 }
 
 /** Drafts with their counters. */
@@ -382,7 +382,7 @@ export async function replaceVersion(tx: Tx, productId: string, old: string, ver
 export async function writeMove(
   tx: Tx,
   product: ProductRow,
-  rendered: { card: string; approvedDetails?: string },
+  rendered: { card: string } & Partial<Approval>,
 ): Promise<void> {
   const { status, updatedAt: at } = product;
   await tx

@@ -1,5 +1,5 @@
 import { TextWithHidden } from "../../components/hidden-characters.tsx";
-import type { DetailChange } from "../../lib/detail-changes.ts";
+import type { DetailChange, DetailItem } from "../../lib/detail-changes.ts";
 
 /** Fields with short values: what is gone, and what is new. */
 export const DetailDiff = ({ changes }: { changes: DetailChange[] }) =>
@@ -9,18 +9,18 @@ export const DetailDiff = ({ changes }: { changes: DetailChange[] }) =>
         <div key={name}>
           <dt className="sm soft">{name}</dt>
           <dd>
-            {removed.map((text, at) => (
+            {removed.map((item, at) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: equal items have no other name
               <del key={at} dir="auto">
                 <span className="hidden">Removed: </span>
-                <TextWithHidden text={text} />
+                <Item {...item} />
               </del>
             ))}
-            {added.map((text, at) => (
+            {added.map((item, at) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: equal items have no other name
               <ins key={at} dir="auto">
                 <span className="hidden">Added: </span>
-                <TextWithHidden text={text} />
+                <Item {...item} />
               </ins>
             ))}
           </dd>
@@ -28,3 +28,11 @@ export const DetailDiff = ({ changes }: { changes: DetailChange[] }) =>
       ))}
     </dl>
   );
+
+/** The text describes the image, so that its alternative text is empty. */
+const Item = ({ text, image }: DetailItem) => (
+  <>
+    <TextWithHidden text={text} />
+    {image !== undefined && <img src={image} alt="" className="detail-image" />}
+  </>
+);

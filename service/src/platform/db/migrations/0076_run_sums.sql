@@ -40,3 +40,11 @@ create table run_folds (
   folded_until timestamptz not null
 );
 insert into run_folds (folded_until) values ('-infinity');
+
+-- The digests of the images at the last approval. Their bytes stay while a change waits, so that moderators see what was removed.
+alter table products add column approved_images text[] not null default '{}';
+update products
+   set approved_images = array(select image ->> 'hash' from json_array_elements(approved_details::json -> 'images') as image)
+ where approved_details is not null;
+create index products_approved_images on products using gin (approved_images)
+ where approved_images <> '{}' and status not in ('published', 'deleted');
