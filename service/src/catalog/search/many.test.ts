@@ -28,17 +28,19 @@ before(async () => {
   );
   await market.query(
     `insert into products
-     select (jsonb_populate_record(p, jsonb_build_object('id', c.id, 'created_at', c.at, 'card',
-              replace(p.card, '"price":5', '"price":' || (c.price_minor / 100.0))))).*
-       from products p, copies c where p.id = $1`,
+     select copy.* from products p cross join copies c
+      cross join jsonb_populate_record(p, jsonb_build_object('id', c.id, 'created_at', c.at, 'card',
+              replace(p.card, '"price":5', '"price":' || (c.price_minor / 100.0)))) copy
+      where p.id = $1`,
     [id],
   );
   await market.query("insert into product_stats (product_id, purchases) select id, purchases from copies");
   await market.query(
     `insert into listings
-     select (jsonb_populate_record(l, jsonb_build_object('product_id', c.id, 'purchases', c.purchases,
-              'price_minor', c.price_minor, 'created_at', c.at))).*
-       from listings l, copies c where l.product_id = $1`,
+     select copy.* from listings l cross join copies c
+      cross join jsonb_populate_record(l, jsonb_build_object('product_id', c.id, 'purchases', c.purchases,
+              'price_minor', c.price_minor, 'created_at', c.at)) copy
+      where l.product_id = $1`,
     [id],
   );
   await market.query(

@@ -212,15 +212,19 @@ suite("many products", () => {
          from generate_series(1, ${COPIES}) n`,
     );
     await market.query(
-      "insert into products select (jsonb_populate_record(p, jsonb_build_object('id', c.id))).* from products p, copies c where p.id = $1",
+      `insert into products
+       select copy.* from products p cross join copies c
+        cross join jsonb_populate_record(p, jsonb_build_object('id', c.id)) copy
+        where p.id = $1`,
       [id],
     );
     await market.query("insert into product_stats (product_id, purchases) select id, purchases from copies");
     await market.query(
       `insert into listings
-       select (jsonb_populate_record(l, jsonb_build_object('product_id', c.id, 'purchases', c.purchases, 'low', c.low,
-                'tested_on', case when c.low is null then '[]'::jsonb else '["p/common"]'::jsonb end))).*
-         from listings l, copies c where l.product_id = $1`,
+       select copy.* from listings l cross join copies c
+        cross join jsonb_populate_record(l, jsonb_build_object('product_id', c.id, 'purchases', c.purchases, 'low', c.low,
+                'tested_on', case when c.low is null then '[]'::jsonb else '["p/common"]'::jsonb end)) copy
+        where l.product_id = $1`,
       [id],
     );
     await market.query(

@@ -63,13 +63,14 @@ test("a full wishlist: 422 also for additions at once, and what is on it can be 
   await market.query(
     `with copies as (
        insert into products
-       select (jsonb_populate_record(null::products, to_jsonb(p) || jsonb_build_object('id', gen_random_uuid()))).*
-         from (select * from products limit 1) p, generate_series(1, 998)
+       select copy.* from (select p from products p limit 1) one,
+              (select gen_random_uuid() as copy_id from generate_series(1, 998)) ids
+        cross join jsonb_populate_record(p, jsonb_build_object('id', copy_id)) copy
        returning id),
      listed as (
        insert into listings
-       select (jsonb_populate_record(null::listings, to_jsonb(l) || jsonb_build_object('product_id', copies.id))).*
-         from (select * from listings where status = 'published' limit 1) l, copies)
+       select copy.* from (select l from listings l where status = 'published' limit 1) one, copies
+        cross join jsonb_populate_record(l, jsonb_build_object('product_id', copies.id)) copy)
      insert into wishlist_entries (user_id, product_id, added_at) select $1, id, now() from copies`,
     [user.userId],
   );

@@ -79,8 +79,10 @@ suite("official client: models", () => {
     const owner = await market.createUser();
     const oldest = await createDraft(owner);
     await market.query(
-      `insert into products select (jsonb_populate_record(p, jsonb_build_object('id', gen_random_uuid()))).*
-         from products p, generate_series(1, 1001) where id = $1`,
+      `insert into products
+       select copy.* from products p cross join (select gen_random_uuid() as copy_id from generate_series(1, 1001)) ids
+        cross join jsonb_populate_record(p, jsonb_build_object('id', copy_id)) copy
+        where p.id = $1`,
       [toUuid("prod", oldest)],
     );
     assert.equal((await clientOf(owner).models.list()).data.length, 1_000);
