@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
+import { isFullSize, sampleOf } from "../../../test/full-size.ts";
 import { readHarmlessPrompts, readPatterns } from "./corpus/read-corpus.ts";
 import { isAlarming } from "./finding.ts";
 import { SCANNER_VERSION, scanText } from "./scan.ts";
@@ -10,7 +11,8 @@ const scanned = readPatterns().map((pattern) => ({
   pattern,
   findings: scan(pattern.text, { isPublic: pattern.kind === "off-platform-link" }),
 }));
-const harmless = readHarmlessPrompts().map((text) => scan(text));
+const harmlessPrompts = readHarmlessPrompts();
+const harmless = sampleOf(harmlessPrompts).map((text) => scan(text));
 
 /** A finding of the pattern's kind, or of the encoding that hides it. */
 const isFound = ({ pattern, findings }: (typeof scanned)[number]): boolean =>
@@ -25,7 +27,7 @@ test("The corpus: at least 95 % of the patterns are found, also of those held ba
 });
 
 test("1,463 harmless prompts: at most 1 % have an alarming finding", () => {
-  assert.equal(harmless.length, 1_463);
+  assert.equal(harmlessPrompts.length, 1_463);
   const flagged = harmless.flatMap((findings) => findings.filter(isAlarming).slice(0, 1));
   assert.ok(flagged.length <= 0.01 * harmless.length, JSON.stringify(flagged, null, 1));
 });
@@ -34,8 +36,13 @@ test("SCANNER_VERSION: belongs to the findings of these rules, because another o
   const findings = JSON.stringify([scanned.map((one) => one.findings), harmless]);
   assert.deepEqual(
     [SCANNER_VERSION, createHash("sha256").update(findings).digest("hex")],
-    ["1", "e0216f88ba2aa84fa4ed87f1ffe2c66fa156a5f0b4ce8d108319702525efb379"],
-    "raise SCANNER_VERSION, and record it here with the digest",
+    [
+      "1",
+      isFullSize
+        ? "e0216f88ba2aa84fa4ed87f1ffe2c66fa156a5f0b4ce8d108319702525efb379"
+        : "e0fa4697c524a8a765f5aec572d425894a5aaad2cf8cb09535487bf54a6c1f8f",
+    ],
+    "raise SCANNER_VERSION, and record it here with both digests",
   );
 });
 
