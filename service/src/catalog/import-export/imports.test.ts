@@ -3,7 +3,7 @@ import { connect, type Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { sql } from "kysely";
 import { createDraft, createProduct, haiku } from "../../../test/factories.ts";
-import { isFullSize, runs } from "../../../test/full-size.ts";
+import { inFullRun, isFullSize, runs } from "../../../test/full-size.ts";
 import { exportOf, JSONL, jsonLines, MARKDOWN, sendImport, ZIP, zipOf } from "../../../test/import-export.ts";
 import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
@@ -745,7 +745,7 @@ suite("POST /products/import: options", () => {
     return new Promise((resolve) => socket.once("data", () => resolve(socket)));
   }
 
-  test("a stalled body: times out", async () => {
+  test("a stalled body: times out", inFullRun, async () => {
     const hasty = await openMarket({ requestDeadlines: { upload: { idleMs: 50, totalMs: 30_000 } } });
     const socket = await begin(hasty.origin, await hasty.createUser());
     const answer = await new Promise<string>((resolve) =>
