@@ -114,7 +114,7 @@ suite("the stored rating", () => {
     const productId = await createProduct(seller);
     const buyers = await hasBuyers(productId, 3);
     const counts = new Set<number>();
-    const history = fc.array(fc.array(step, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 6 });
+    const history = fc.array(fc.array(step, { minLength: 1, maxLength: 8 }), { minLength: 3, maxLength: 6 });
     const property = fc.asyncProperty(history, async (rounds) => {
       for (const round of rounds) {
         await Promise.all(round.map((one) => take(one, productId, buyers)));
