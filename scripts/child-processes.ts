@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 export interface ChildProcessInfo {
   pid: number;
@@ -31,4 +31,57 @@ export function killTree(pid: number): void {
     // The process has ended meanwhile.
   }
   for (const child of children) killTree(child.pid);
+}
+
+/** Linux counts in hundredths of a second. */
+const MS_PER_TICK = 10;
+
+interface Usage {
+  parent: number;
+  own: number;
+  endedChildren: number;
+}
+
+/**
+ * The CPU time of all processes below this one, running and ended, in milliseconds; 0 on systems without /proc. The time of
+ * an ended process is in its parent's figures.
+ */
+export function descendantsCpuMs(of: number): number {
+  try {
+    const usages = readUsages();
+    const isDescendant = (pid: number): boolean => {
+      const parent = usages.get(pid)?.parent;
+      return parent === of || (parent !== undefined && isDescendant(parent));
+    };
+    let ticks = usages.get(of)?.endedChildren ?? 0;
+    for (const [pid, { own, endedChildren }] of usages) if (isDescendant(pid)) ticks += own + endedChildren;
+    return ticks * MS_PER_TICK;
+  } catch {
+    return 0;
+  }
+}
+
+function readUsages(): Map<number, Usage> {
+  const usages = new Map<number, Usage>();
+  for (const pid of readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number))
+    usages.set(pid, readUsage(pid));
+  return usages;
+}
+
+/** The fields ppid, utime, stime, cutime and cstime of proc(5), behind the name of the program, which may contain spaces. */
+function readUsage(pid: number): Usage {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ").map(Number) ?? [];
+    const [parent = 0, own = 0, endedChildren = 0] = [
+      fields[1],
+      fields[11]! + fields[12]!,
+      fields[13]! + fields[14]!,
+    ];
+    return { parent, own, endedChildren };
+  } catch {
+    // It has ended meanwhile.
+    return { parent: 0, own: 0, endedChildren: 0 };
+  }
 }

@@ -14,7 +14,7 @@ import { migrate } from "../service/src/platform/db/migrate.ts";
 import { openJobQueue } from "../service/src/platform/jobs/job-queue.ts";
 import { TEMPLATE } from "../service/test/market.ts";
 import { startTemporaryPostgres, urlOf } from "../service/test/temporary-postgres.ts";
-import { killTree } from "./child-processes.ts";
+import { childProcesses, descendantsCpuMs, killTree } from "./child-processes.ts";
 import { listQuickTestFiles, listTestFiles } from "./test-files.ts";
 import { NO_MORE } from "./test-protocol.ts";
 import type { TestResult } from "./test-reporter.ts";
@@ -208,9 +208,13 @@ const seconds = (ms: number) => `${(ms / 1_000).toFixed(1).padStart(6)} s`;
 
 const startedAt = Date.now();
 await Promise.all(Array.from({ length: Math.min(WORKERS, files.length) }, runFiles));
+const postgres = childProcesses(process.pid).find(({ command }) => command.includes("postgres"));
+const postgresCpuMs = postgres ? descendantsCpuMs(postgres.pid) : 0;
 await leaveNothing();
 if (costs.length > COSTS_SHOWN)
-  console.log(`\nMost CPU time, PostgreSQL's not included:\n${listMostExpensive()}`);
+  console.log(
+    `\nMost CPU time, PostgreSQL's not included (${seconds(postgresCpuMs).trim()} in all):\n${listMostExpensive()}`,
+  );
 if (failures.length > 0) console.log(`\nFailed:\n${failures.join("\n\n")}`);
 const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
 console.log(`\n${((Date.now() - startedAt) / 1_000).toFixed(0)} s`);

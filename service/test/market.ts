@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { ErrorCode, Permission, Plan, Role } from "@stoa/contract";
 import { permissions, providers } from "@stoa/contract";
 import pg from "pg";
+import { type Dispatcher, request } from "undici";
 import { createKeyAsOperator } from "../src/accounts/api-keys/keys.ts";
 import { createUser, findUser } from "../src/accounts/people/users.ts";
 import { startSession } from "../src/accounts/sessions/sessions.ts";
@@ -301,13 +302,10 @@ export function clientOf(origin: string, key: string | null, userId = ""): Clien
       if (key && !headers.has("authorization")) headers.set("authorization", `Bearer ${key}`);
       if (json !== undefined) headers.set("content-type", "application/json");
       const url = path.startsWith("http") ? path : `${origin}${path.startsWith("/") ? "" : "/"}${path}`;
-      const response = await fetch(url, {
-        ...init,
-        method,
-        headers,
-        redirect: "manual",
-        ...(json !== undefined && { body: JSON.stringify(json) }),
-      });
+      const body = json === undefined ? init.body : JSON.stringify(json);
+      if (typeof body === "string" || !body)
+        return await requestText(url, method, headers, body, init.signal);
+      const response = await fetch(url, { ...init, method, headers, redirect: "manual" });
       const isStream = response.headers.get("content-type") === "text/event-stream";
       // A stream does not end.
       if (isStream) await response.body?.cancel();
@@ -321,6 +319,30 @@ export function clientOf(origin: string, key: string | null, userId = ""): Clien
     delete: (path) => client.request("DELETE", path),
   };
   return client;
+}
+
+/** As fetch, with a third of its CPU time. */
+async function requestText(
+  url: string,
+  method: string,
+  headers: Headers,
+  body: string | null | undefined,
+  signal: AbortSignal | null | undefined,
+): Promise<Reply> {
+  const response = await request(url, {
+    method: method as Dispatcher.HttpMethod,
+    headers: { accept: "*/*", ...Object.fromEntries(headers) },
+    body: body ?? null,
+    signal: signal ?? null,
+  });
+  const replyHeaders = new Headers();
+  for (const [name, value] of Object.entries(response.headers))
+    for (const one of Array.isArray(value) ? value : [value ?? ""]) replyHeaders.append(name, one);
+  // A stream does not end.
+  const isStream = replyHeaders.get("content-type") === "text/event-stream";
+  if (isStream) response.body.on("error", () => {}).destroy();
+  const text = isStream ? "" : await response.body.text();
+  return { status: response.statusCode, headers: replyHeaders, text, body: jsonOrNull(text) };
 }
 
 function jsonOrNull(text: string): unknown {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
-import { runs } from "../../../test/full-size.ts";
+import { isFullSize, runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { removeDemo } from "../../backoffice/demo/demo.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -122,7 +122,7 @@ suite("the stored rating", () => {
       }
     });
     await fc.assert(property, { numRuns: runs(HISTORIES), endOnFailure: true });
-    assert.ok(counts.size > 2, "the histories moved something");
+    assert.ok(counts.size > (isFullSize ? 2 : 1), "the histories moved something");
   });
 
   test("twenty parallel changes of one review: correct", async () => {
