@@ -43,71 +43,68 @@ const begin = (line: string, headers: string[], body = "{") =>
 const JSON_BODY = ["Content-Type: application/json", "Content-Length: 1000"];
 const statusOf = (answer: string) => /^HTTP\/1\.1 (\d+)/.exec(answer)?.[1];
 
-// They wait, so they wait together.
-suite("deadlines of a request", { concurrency: true }, () => {
-  suite("a body that stops after its first byte: the connection closes", { concurrency: true }, () => {
-    const paths = sampleOf([
-      ...endpoints.map(({ method, base, path }) => `${method} ${base}${path.replace(/:\w+/g, "x")}`),
-      ...["/mcp", "/payments/webhooks/fake", "/dev/hooks/x", "/nowhere", "/auth/sign-in"].map(
-        (path) => `POST ${path}`,
-      ),
-      ...["token", "revoke", "introspect", "register", "par", "authorize", "interaction/x"].map(
-        (path) => `POST /oauth/${path}`,
-      ),
-      "GET /healthz",
-    ]);
+suite("a body that stops after its first byte: the connection closes", () => {
+  const paths = sampleOf([
+    ...endpoints.map(({ method, base, path }) => `${method} ${base}${path.replace(/:\w+/g, "x")}`),
+    ...["/mcp", "/payments/webhooks/fake", "/dev/hooks/x", "/nowhere", "/auth/sign-in"].map(
+      (path) => `POST ${path}`,
+    ),
+    ...["token", "revoke", "introspect", "register", "par", "authorize", "interaction/x"].map(
+      (path) => `POST /oauth/${path}`,
+    ),
+    "GET /healthz",
+  ]);
 
-    test(`without a credential, at each of ${paths.length} paths`, async () => {
-      const answers = await Promise.all(paths.map((path) => untilClosed(begin(path, JSON_BODY))));
-      for (const [at, answer] of answers.entries()) assert.ok(statusOf(answer), paths[at]);
-    });
-
-    test("with a credential, also chunked: the answer has the reason", async () => {
-      const authorization = `Authorization: Bearer ${member.key}`;
-      const chunked = ["Content-Type: application/json", "Transfer-Encoding: chunked"];
-      for (const [headers, body] of [
-        [JSON_BODY, "{"],
-        [chunked, "5\r\n{"],
-      ] as const) {
-        const answer = await untilClosed(begin("POST /v1/products", [authorization, ...headers], body));
-        assert.equal(statusOf(answer), "400", answer);
-        assert.match(answer, /"INVALID_REQUEST".*"field":"body".*(stood still|arrived at less)/);
-      }
-    });
+  test(`without a credential, at each of ${paths.length} paths`, async () => {
+    const answers = await Promise.all(paths.map((path) => untilClosed(begin(path, JSON_BODY))));
+    for (const [at, answer] of answers.entries()) assert.ok(statusOf(answer), paths[at]);
   });
 
-  test("a body of single slow bytes: the connection closes", async () => {
-    const answer = await untilClosed(begin("POST /api/auth/login", JSON_BODY), { every: 50 });
-    assert.match(answer, /arrived at less than 100 bytes a second/);
-  });
-
-  test("an endless fast body: ends at the total deadline", async () => {
-    const endless = JSON_BODY.map((line) => line.replace("1000", "100000"));
-    const drip = "x".repeat(50);
-    const answer = await untilClosed(begin("POST /api/auth/login", endless), { every: 20, drip });
-    assert.match(answer, /body: took longer than 0.9 seconds/);
-  });
-
-  test("stalled headers, or an idle connection: closed", async () => {
-    const answers = await Promise.all(
-      ["POST /v1/products HTTP/1.1\r\nHost:", ""].map((text) => untilClosed(text)),
-    );
-    for (const answer of answers) {
-      assert.equal(statusOf(answer), "400");
-      assert.match(answer, /request: did not arrive in time/);
+  test("with a credential, also chunked: the answer has the reason", async () => {
+    const authorization = `Authorization: Bearer ${member.key}`;
+    const chunked = ["Content-Type: application/json", "Transfer-Encoding: chunked"];
+    for (const [headers, body] of [
+      [JSON_BODY, "{"],
+      [chunked, "5\r\n{"],
+    ] as const) {
+      const answer = await untilClosed(begin("POST /v1/products", [authorization, ...headers], body));
+      assert.equal(statusOf(answer), "400", answer);
+      assert.match(answer, /"INVALID_REQUEST".*"field":"body".*(stood still|arrived at less)/);
     }
   });
+});
 
-  test("a complete body: processing may take longer than the deadlines", async () => {
-    const holder = new pg.Client({ connectionString: market.target });
-    await holder.connect();
-    await holder.query("begin; lock table products in exclusive mode");
-    const created = createDraft(member);
-    await waitForBlockedStatements(market);
-    // Only time shows that a deadline did not fire.
-    await sleep(2 * IDLE_MS);
-    await holder.query("commit");
-    await holder.end();
-    await created;
-  });
+test("a body of single slow bytes: the connection closes", async () => {
+  const answer = await untilClosed(begin("POST /api/auth/login", JSON_BODY), { every: 50 });
+  assert.match(answer, /arrived at less than 100 bytes a second/);
+});
+
+test("an endless fast body: ends at the total deadline", async () => {
+  const endless = JSON_BODY.map((line) => line.replace("1000", "100000"));
+  const drip = "x".repeat(50);
+  const answer = await untilClosed(begin("POST /api/auth/login", endless), { every: 20, drip });
+  assert.match(answer, /body: took longer than 0.9 seconds/);
+});
+
+test("stalled headers, or an idle connection: closed", async () => {
+  const answers = await Promise.all(
+    ["POST /v1/products HTTP/1.1\r\nHost:", ""].map((text) => untilClosed(text)),
+  );
+  for (const answer of answers) {
+    assert.equal(statusOf(answer), "400");
+    assert.match(answer, /request: did not arrive in time/);
+  }
+});
+
+test("a complete body: processing may take longer than the deadlines", async () => {
+  const holder = new pg.Client({ connectionString: market.target });
+  await holder.connect();
+  await holder.query("begin; lock table products in exclusive mode");
+  const created = createDraft(member);
+  await waitForBlockedStatements(market);
+  // Only time shows that a deadline did not fire.
+  await sleep(2 * IDLE_MS);
+  await holder.query("commit");
+  await holder.end();
+  await created;
 });
