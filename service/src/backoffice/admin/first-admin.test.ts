@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, beforeEach, suite, test } from "node:test";
+import { after, before, beforeEach, suite, test } from "node:test";
 import { enableTwoFactor } from "../../../test/authenticator.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toId } from "../../core/ids.ts";
@@ -9,9 +9,11 @@ import { createFirstAdminLink } from "./first-admin.ts";
 const MINUTE_MS = 60_000;
 
 let market: Market;
-beforeEach(async () => {
-  await market?.close();
+before(async () => {
   market = await openMarket();
+});
+beforeEach(async () => {
+  await market.query("update users set role = 'user' where role = 'admin'");
 });
 after(() => market.close());
 
