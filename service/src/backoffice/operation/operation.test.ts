@@ -10,7 +10,7 @@ import { maskSecrets, maskUrl } from "../../core/mask.ts";
 import { VERSION } from "../../core/version.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
 import { renderEmail } from "../../platform/email/render-email.ts";
-import { startJobWorker } from "../../platform/jobs/job-worker.ts";
+import { type JobWorker, startJobWorker } from "../../platform/jobs/job-worker.ts";
 import { recordHealth } from "./health.ts";
 import { nextRunOf } from "./next-run.ts";
 import { parseChangelog, readChangelog, selectReleases } from "./release-notes.ts";
@@ -372,10 +372,13 @@ suite("jobs", () => {
         return held;
       },
     };
-    const worker = await startJobWorker(ctx, [job], []);
+    const workers: JobWorker[] = [];
+    /** A worker polls every two seconds, a new one at once. */
+    const startPolling = async () => void workers.push(await startJobWorker(ctx, [job], []));
+    await startPolling();
     t.after(async () => {
       release();
-      await worker.stop();
+      await Promise.all(workers.map((worker) => worker.stop()));
     });
     const run = () => admin.post("/v1/admin/queues/count-stars/run");
     const replies = await Promise.all(Array.from({ length: 4 }, run));
@@ -383,6 +386,7 @@ suite("jobs", () => {
     const jobId = replies.find(({ status }) => status === 200)?.body.data.jobId;
     const stateOf = async () =>
       (await jobsOf("queue=count-stars")).map(({ id, state }: { id: string; state: string }) => [id, state]);
+    await startPolling();
     await becomes(stateOf, ([one]) => one?.[1] === "running");
     assert.deepEqual(await stateOf(), [[jobId, "running"]]);
     assertError(await run(), 409, "INVALID_STATE");
@@ -392,6 +396,7 @@ suite("jobs", () => {
     release();
     await becomes(stateOf, (jobs) => jobs.length === 0);
     assert.equal((await run()).status, 200);
+    await startPolling();
     await becomes(
       async () => began.length,
       (count) => count === 2,
