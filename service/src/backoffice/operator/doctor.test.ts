@@ -13,12 +13,12 @@ before(async () => {
 });
 after(() => market.close());
 
-const findingOf = async (name: string) => {
+async function findAll() {
   const { config, pool } = market.service.ctx;
-  const target = String(pool.options.connectionString);
-  const found = await runChecks({ config, target });
-  return found.find(({ check }) => check === name)!;
-};
+  const found = await runChecks({ config, target: String(pool.options.connectionString) });
+  return new Map(found.map((finding) => [finding.check, finding]));
+}
+const findingOf = async (name: string) => (await findAll()).get(name)!;
 const filesFinding = () => findingOf("files");
 
 test("doctor and /metrics: the clock skew of each process", async (t) => {
@@ -89,18 +89,20 @@ test("doctor: a migration that was changed after it ran, named as at a start", a
 
 test("doctor: Redis and public URL that do not answer, and healthy disk and connections", async () => {
   const { config } = market.service.ctx;
-  assert.match((await findingOf("disk")).note, /^\d+\.\d GB free \(\d+ %\) for the data folder/);
-  assert.deepEqual(await findingOf("connections"), {
+  const healthy = await findAll();
+  assert.match(healthy.get("disk")!.note, /^\d+\.\d GB free \(\d+ %\) for the data folder/);
+  assert.deepEqual(healthy.get("connections"), {
     ...{ check: "connections", ok: true, note: "PostgreSQL itself, notifications arrive" },
   });
   for (const url of ["http://127.0.0.1:1", market.origin]) {
     Object.assign(config, { publicUrl: url, redisUrl: "redis://127.0.0.1:1" });
-    const [publicUrl, redis] = [await findingOf("public URL"), await findingOf("Redis")];
+    const found = await findAll();
     Object.assign(config, { publicUrl: null, redisUrl: null });
+    const publicUrl = found.get("public URL")!;
     assert.equal(publicUrl.warning === true, url !== market.origin, publicUrl.note);
-    assert.match(redis.note, /^REDIS_URL does not answer, .*ECONNREFUSED/);
+    assert.match(found.get("Redis")!.note, /^REDIS_URL does not answer, .*ECONNREFUSED/);
   }
-  assert.equal((await findingOf("Redis")).note, "not used: each node counts rate limits for itself");
+  assert.equal(healthy.get("Redis")!.note, "not used: each node counts rate limits for itself");
 });
 
 test("doctor and /metrics: an event without deliveries, its age", async () => {
