@@ -123,7 +123,7 @@ suite("links to one address", () => {
   test("twenty a day", async () => {
     const email = uniqueEmail();
     for (let link = 0; link < 20; link++) {
-      await requestMagicLink(market, email);
+      assert.equal((await ask(email)).status, 200);
       market.clock.forward(5 * MINUTE_MS);
     }
     await assertRefused(await ask(email), (24 * HOUR_MS - 100 * MINUTE_MS) / 1000);
@@ -144,10 +144,15 @@ suite("links to one address", () => {
 suite("links from one network", () => {
   const from = (ip: string) => ask(uniqueEmail(), { "x-forwarded-for": ip });
 
-  test("20 an hour, to any addresses", async () => {
+  test("20 an hour, to any addresses, whose quota is unchanged by refused requests", async () => {
     for (let link = 0; link < 20; link++) assert.equal((await from("192.0.2.7")).status, 200);
-    await assertRefused(await from("192.0.2.7"), 3600);
-    assert.equal((await from("192.0.2.8")).status, 200, "its neighbour has an allowance of its own");
+    const email = uniqueEmail();
+    await assertRefused(await ask(email, { "x-forwarded-for": "192.0.2.7" }), 3600);
+    assert.equal(
+      (await ask(email, { "x-forwarded-for": "192.0.2.8" })).status,
+      200,
+      "its neighbour has an allowance of its own",
+    );
     market.clock.forward(HOUR_MS);
     assert.equal((await from("192.0.2.7")).status, 200);
   });
@@ -158,13 +163,6 @@ suite("links from one network", () => {
     );
     assert.equal(replies.filter(({ status }) => status === 200).length, 20);
     assert.equal((await from("2001:db8:1:3::1")).status, 200, "the next /64 has its own");
-  });
-
-  test("a refused network: the address's quota is unchanged", async () => {
-    const email = uniqueEmail();
-    for (let link = 0; link < 20; link++) await from("198.51.100.1");
-    await assertRefused(await ask(email, { "x-forwarded-for": "198.51.100.1" }), 3600);
-    assert.equal((await ask(email, { "x-forwarded-for": "198.51.100.2" })).status, 200);
   });
 });
 

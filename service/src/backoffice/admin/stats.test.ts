@@ -10,7 +10,9 @@ import { toId } from "../../core/ids.ts";
 let market: Market;
 let adminId: string;
 before(async () => {
-  market = await openMarket();
+  // The provider is unreachable, and tried again without a pause.
+  const providers = { baseUrls: { openai: "http://127.0.0.1:1/v1" }, sleep: async () => {} };
+  market = await openMarket({ providers });
   adminId = (await market.createUser({ role: "admin" })).userId;
 });
 after(() => market.close());
@@ -116,7 +118,6 @@ suite("GET /admin/stats for a range of days", () => {
     const productId = await createProduct(author);
     assert.equal((await run(author, { productId })).status, 200);
     assert.equal((await run(author, { productId })).status, 200);
-    // The provider is unreachable.
     const apiKeyId = await createProviderKey(author);
     const failed = await run(author, { productId, apiKeyId });
     assert.equal(failed.status, 502, failed.text);

@@ -7,7 +7,7 @@ import { openWebhookMarket } from "../../../test/webhooks.ts";
 import { createDeliveries } from "./create-deliveries.ts";
 
 /** Short, so that no test waits long for a frozen process, but longer than the pauses of a busy machine between two statements. */
-const transactionTimeouts = { idleMs: 1_000, lockMs: 2_000 };
+const transactionTimeouts = { idleMs: 1_000, lockMs: 1_500 };
 const { deliver, happens, hasEndpoint, market, newDeliveryWorker, receiver } = await openWebhookMarket({
   transactionTimeouts,
 });
