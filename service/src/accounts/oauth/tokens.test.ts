@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { endpoints, permissions } from "@stoa/contract";
 import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
+import { sampleOf } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market } from "../../../test/market.ts";
 import {
   assertOAuthError,
@@ -50,13 +51,13 @@ const openTo = (permission: string) =>
       access.permission === permission,
   );
 
-for (const scope of permissions) {
+for (const [index, scope] of permissions.entries()) {
   test(`a token of ${scope}: the endpoints of ${scope} and no others`, async () => {
     const { body } = await ownToken(app, { scope });
     assert.equal(body.scope, scope);
     const token = market.as(body.access_token);
     const open = new Set(openTo(scope));
-    for (const endpoint of endpoints) {
+    for (const endpoint of sampleOf(endpoints, index)) {
       if (endpoint.base !== "/v1" || endpoint.access.who === "public") continue;
       const reply = await token.request(endpoint.method, `/v1${endpoint.path}`);
       const named = reply.body?.error?.details?.required;
