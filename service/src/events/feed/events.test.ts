@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type EventType, eventData } from "@stoa/contract";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import { publishEvent } from "../outbox/outbox.ts";
@@ -10,8 +11,10 @@ import { deleteOldEvents } from "./events.ts";
 const DAY_MS = 86_400_000;
 
 let market: Market;
+let story: Story;
 before(async () => {
   market = await openMarket();
+  story = await createStory();
 });
 after(() => market.close());
 
@@ -19,8 +22,13 @@ const eventsOf = async (who: Client, query = "limit=100") => (await who.get(`/v1
 const typesOf = async (who: Client, query?: string) =>
   (await eventsOf(who, query)).data.map(({ type }: { type: string }) => type);
 
+interface Story {
+  seller: Client;
+  buyer: Client;
+}
+
 /** A seller with one event of each published type. */
-async function createStory(): Promise<{ seller: Client; buyer: Client }> {
+async function createStory(): Promise<Story> {
   const [seller, buyer] = [await market.createUser(), await market.createUser()];
   const productId = await createProduct(seller);
   await seller.patch(`/v1/products/${productId}`, {
@@ -37,7 +45,7 @@ async function createStory(): Promise<{ seller: Client; buyer: Client }> {
 }
 
 test("GET /v1/events: own events, newest first", async () => {
-  const { seller, buyer } = await createStory();
+  const { seller, buyer } = story;
   assert.deepEqual(await typesOf(seller), [
     "product.unpublished",
     "review.created",
@@ -49,7 +57,7 @@ test("GET /v1/events: own events, newest first", async () => {
 });
 
 test("event data: match the schema of their type", async () => {
-  const { seller } = await createStory();
+  const { seller } = story;
   for (const { id, type, created, data, ...others } of (await eventsOf(seller)).data) {
     assert.match(id, /^evt_[0-9a-z]{26}$/);
     assert.equal(created, market.clock.now.toISOString());
@@ -59,7 +67,7 @@ test("event data: match the schema of their type", async () => {
 });
 
 test("list and single event: return the stored bytes", async () => {
-  const { seller } = await createStory();
+  const { seller } = story;
   const { text, body } = await seller.get("/v1/events?limit=100");
   for (const event of body.data) {
     const { rows } = await market.query("select body from events where id = $1", [toUuid("evt", event.id)]);
@@ -71,7 +79,7 @@ test("list and single event: return the stored bytes", async () => {
 });
 
 test("type and page: filter and page the list", async () => {
-  const { seller } = await createStory();
+  const { seller } = story;
   assert.deepEqual(await typesOf(seller, "type=product.updated"), ["product.updated"]);
   assert.deepEqual(await eventsOf(seller, "type=no.such").then(({ data, meta }) => [data, meta.total]), [
     [],
@@ -88,7 +96,7 @@ test("type and page: filter and page the list", async () => {
 });
 
 test("another user's event: 404", async () => {
-  const { seller } = await createStory();
+  const { seller } = story;
   const stranger = await market.createUser();
   const [event] = (await eventsOf(seller)).data;
   for (const id of [event.id, toId("evt", newUuid(new Date())), "nonsense"]) {
@@ -125,7 +133,7 @@ test("recipient named twice: gets one event", async () => {
 test("events of one moment: are in the order of their creation", async () => {
   const seller = await market.createUser();
   const ids: string[] = [];
-  for (let at = 0; at < 30; at++) ids.push(await createProduct(seller));
+  for (let at = 0; at < runs(30); at++) ids.push(await createProduct(seller));
   const listed = (await eventsOf(seller)).data.map(
     (event: { data: { product: { id: string } } }) => event.data.product.id,
   );
@@ -139,7 +147,7 @@ test("draft created: publishes nothing", async () => {
 });
 
 test("events older than 30 days: are deleted with their recipients", async () => {
-  const { seller, buyer } = await createStory();
+  const { seller, buyer } = story;
   const [event] = (await eventsOf(buyer)).data;
   market.clock.forward(30 * DAY_MS);
   await deleteOldEvents(market.service.ctx);
