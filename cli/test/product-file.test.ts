@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { readMarkdown } from "@stoa/service/catalog/import-export/markdown.ts";
-import { runs } from "@stoa/service/test/full-size.ts";
+import { isFullSize } from "@stoa/service/test/full-size.ts";
 import { storableText } from "@stoa/service/test/storable-text.ts";
 import fc from "fast-check";
 import type { Fields } from "../src/project/product-fields.ts";
@@ -40,7 +40,7 @@ const front = fc.record(
 
 const parse = (name: FileName, file: string) => parseProductFile(name, Buffer.from(file));
 const withDefaults = (type: string, fields: Fields) => ({ ...fields, type, contentFormat: "text" });
-const options = { numRuns: runs(1_000), seed: 20260615 };
+const options = { numRuns: isFullSize ? 1_000 : 50, seed: 20260615 };
 
 suite("the file of a product", () => {
   test("prompt.md, any texts: read as written, and written again byte for byte", async () => {
