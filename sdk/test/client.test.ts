@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, suite, test } from "node:test";
+import { after, before, beforeEach, mock, suite, test } from "node:test";
 import { createProduct } from "@stoa/service/test/factories.ts";
 import { type Client as Account, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { allowTries } from "@stoa/service/test/tries.ts";
@@ -22,6 +22,8 @@ let proxy: FaultProxy;
 let seller: Account;
 let productId: string;
 before(async () => {
+  // The shortest pauses before retries.
+  mock.method(Math, "random", () => 0);
   market = await openMarket();
   proxy = await startFaultProxy(market.origin);
   seller = await market.createUser();
@@ -32,6 +34,7 @@ beforeEach(() => {
   proxy.decide = () => "pass";
 });
 after(async () => {
+  mock.restoreAll();
   await proxy.close();
   await market.close();
 });
