@@ -9,7 +9,7 @@ import { ApiError } from "../../core/errors.ts";
 import { maskSecrets } from "../../core/mask.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { UploadedFile } from "../../platform/http/multipart.ts";
-import { type RestoreStep, restore } from "../backup/restore.ts";
+import { type RestoreStep, restore, TABLES_FILLED_BY_MIGRATIONS } from "../backup/restore.ts";
 import {
   addPart,
   discardFile,
@@ -22,6 +22,7 @@ import {
 
 /** What a service writes while it has no account: at its start, by its jobs, and for visitors. A restore replaces it. */
 export const TABLES_BEFORE_ACCOUNTS: readonly string[] = [
+  ...TABLES_FILLED_BY_MIGRATIONS,
   "pgboss.job",
   "public.audit_log",
   "public.categories",
