@@ -100,9 +100,14 @@ export async function deleteConfirmedAuthenticator(db: Queries, userId: string):
 export const deleteAuthenticator = (db: Queries, userId: string) =>
   db.deleteFrom("authenticators").where("userId", "=", userId).execute();
 
-export async function replaceBackupCodes(db: Queries, userId: string, digests: Buffer[]): Promise<void> {
-  await db.deleteFrom("backupCodes").where("userId", "=", userId).execute();
-  await db
+/** Before a change of backup codes: the removal of the app locks it before its codes, too. */
+const lockAuthenticator = (tx: Queries, userId: string) =>
+  sql`select from authenticators where user_id = ${userId} for no key update`.execute(tx);
+
+export async function replaceBackupCodes(tx: Queries, userId: string, digests: Buffer[]): Promise<void> {
+  await lockAuthenticator(tx, userId);
+  await tx.deleteFrom("backupCodes").where("userId", "=", userId).execute();
+  await tx
     .insertInto("backupCodes")
     .values(digests.map((digest) => ({ userId, digest })))
     .execute();
@@ -110,12 +115,13 @@ export async function replaceBackupCodes(db: Queries, userId: string, digests: B
 
 /** Of parallel calls, one wins. */
 export async function consumeBackupCode(
-  db: Queries,
+  tx: Queries,
   userId: string,
   digest: Buffer,
   now: Date,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await db
+  await lockAuthenticator(tx, userId);
+  const { numUpdatedRows } = await tx
     .updateTable("backupCodes")
     .set({ usedAt: now })
     .where("userId", "=", userId)

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { hash } from "@node-rs/argon2";
+import { sql } from "kysely";
 import { authenticatorOf, enableTwoFactor } from "../../../test/authenticator.ts";
 import { dumpDatabase } from "../../../test/dump.ts";
-import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 
 const MINUTE_MS = 60_000;
 const PATH = "/v1/account/two-factor";
@@ -252,6 +254,32 @@ suite("DELETE /account/two-factor", () => {
     assert.equal((await subjectsOf(session)).filter((subject) => subject.endsWith("is off")).length, 1);
     assert.equal((await deedsOf(session)).filter((action) => action === "two_factor.turned_off").length, 1);
   });
+});
+
+suite("a change of backup codes: locks the app before them, as its removal does", () => {
+  const changes: [
+    string,
+    (session: Client, app: Awaited<ReturnType<typeof enableTwoFactor>>) => Promise<Reply>,
+  ][] = [
+    ["one is used", (session, app) => remove(session, { code: app.backupCodes[0] })],
+    ["new ones", (session, app) => session.post(`${PATH}/backup-codes`, { code: app.nextCode() })],
+  ];
+  for (const [name, change] of changes)
+    test(name, async () => {
+      const { session, app } = await hasTwoFactor();
+      const { db } = market.service.ctx;
+      const { reply } = await db.transaction().execute(async (tx) => {
+        await sql`select from backup_codes where user_id = ${session.userId} for update`.execute(tx);
+        const reply = change(session, app);
+        await waitForBlockedStatements(market);
+        await assert.rejects(
+          sql`select from authenticators where user_id = ${session.userId} for update nowait`.execute(db),
+          /could not obtain lock/,
+        );
+        return { reply };
+      });
+      assert.ok((await reply).status < 300, (await reply).text);
+    });
 });
 
 suite("two-factor endpoints", () => {
