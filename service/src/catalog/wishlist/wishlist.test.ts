@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { sql } from "kysely";
 import { createDraft, createProduct } from "../../../test/factories.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 
 let market: Market;
@@ -74,7 +76,14 @@ test("a full wishlist: 422 also for additions at once, and what is on it can be 
      insert into wishlist_entries (user_id, product_id, added_at) select $1, id, now() from copies`,
     [user.userId],
   );
-  const replies = await Promise.all(others.map((id) => user.put(`/v1/wishlist/${id}`)));
+  // Without the lock of the account, both would count before either is added.
+  const { added } = await market.service.ctx.db.transaction().execute(async (tx) => {
+    await sql`select from users where id = ${user.userId} for no key update`.execute(tx);
+    const added = Promise.all(others.map((id) => user.put(`/v1/wishlist/${id}`)));
+    await waitForBlockedStatements(market, others.length);
+    return { added };
+  });
+  const replies = await added;
   assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 422]);
   assert.equal((await user.put(`/v1/wishlist/${listed}`)).status, 200);
 });
