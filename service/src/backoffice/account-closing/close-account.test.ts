@@ -529,7 +529,9 @@ suite("after an account was closed", () => {
     "refunds",
     "review_reports",
     "reviews",
+    "run_totals",
     "subscription_payments",
+    "unfolded_runs",
     "webhook_endpoints",
   ];
 
