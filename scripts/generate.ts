@@ -1,12 +1,13 @@
 /**
- * Generates the committed files: the table types from the migrated database, and from the contract the OpenAPI document and the sources of
- * the SDK. --check writes nothing and fails when a file is outdated.
+ * Generates the committed files: the table types from the migrated database, from the contract the OpenAPI document and the sources of the
+ * SDK, and the files of Swagger UI from its package. --check writes nothing and fails when a file is outdated.
  */
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { brotliCompressSync, brotliDecompressSync } from "node:zlib";
 import { openPool } from "../service/src/platform/db/database.ts";
 import { migrate } from "../service/src/platform/db/migrate.ts";
 import { startTemporaryPostgres, urlOf } from "../service/test/temporary-postgres.ts";
@@ -58,15 +59,35 @@ async function openApi(): Promise<string> {
 }
 
 async function keep(path: string, text: string): Promise<void> {
-  const file = new URL(path, root);
-  if ((await readFile(file, "utf8").catch(() => "")) === text) return;
+  const committed = await readFile(new URL(path, root), "utf8").catch(() => "");
+  if (committed !== text) await replace(path, text);
+}
+
+async function keepCompressed(path: string, content: Buffer): Promise<void> {
+  const committed = await readFile(new URL(path, root)).catch(() => null);
+  // The compressed bytes depend on the version of zlib.
+  if (committed && brotliDecompressSync(committed).equals(content)) return;
+  await replace(path, brotliCompressSync(content));
+}
+
+async function replace(path: string, content: string | Buffer): Promise<void> {
   if (checkOnly) {
     console.error(`${path} is stale: run npm run generate and commit it`);
     process.exitCode = 1;
   } else {
-    await writeFile(file, text);
+    await writeFile(new URL(path, root), content);
     console.log(`wrote ${path}`);
   }
+}
+
+/** What the API reference loads, and its licenses: an installation for production has these files and not the package. */
+async function keepSwaggerUi(): Promise<void> {
+  const read = (name: string) => readFile(new URL(`node_modules/swagger-ui-dist/${name}`, root));
+  const folder = "service/src/platform/http/swagger-ui";
+  for (const name of ["swagger-ui-bundle.js", "swagger-ui.css"])
+    await keepCompressed(`${folder}/${name}.br`, await read(name));
+  for (const name of ["LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt"])
+    await keep(`${folder}/${name}`, (await read(name)).toString());
 }
 
 async function lintOpenApi(): Promise<void> {
@@ -89,4 +110,5 @@ const { endpoints } = await import("../contract/src/index.ts");
 await keep("sdk/src/types.gen.ts", writeTypes(JSON.parse(document)));
 await keep("sdk/src/resources.gen.ts", writeResources(endpoints, JSON.parse(document)));
 await keep("sdk/src/stoa.gen.ts", writeClient(endpoints));
+await keepSwaggerUi();
 await lintOpenApi();

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { brotliDecompress } from "node:zlib";
 import { type Endpoint, errorCatalogue, errorCodes, errorRemedies, permissions } from "@stoa/contract";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { digestOf, isSameDigest } from "../../core/digest.ts";
@@ -68,13 +68,18 @@ function mustBeOperator(request: FastifyRequest, { metricsToken, origin }: Syste
 
 const STYLE = new URL("./docs.css", import.meta.url);
 const SCRIPT = new URL("./docs.js", import.meta.url);
+/** Written by `npm run generate`. */
+const SWAGGER_UI_STYLE = new URL("./swagger-ui/swagger-ui.css.br", import.meta.url);
+const SWAGGER_UI_SCRIPT = new URL("./swagger-ui/swagger-ui-bundle.js.br", import.meta.url);
 
 /** docs.js fills in a key of the account that is signed in. */
 const TEST_KEY = `<p class="test-key" id="test-key" data-permissions="${permissions.join(" ")}"><button type="button">Fill in a test key for one hour</button> <output></output></p>`;
 
+const JAVASCRIPT = "text/javascript; charset=utf-8";
+const CSS = "text/css; charset=utf-8";
+
 /** The reference loads nothing from other origins. */
 function addReference(app: FastifyInstance, hasTestKeys: boolean): void {
-  const dist = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
   const reference = docsPage(
     "API reference",
     `${hasTestKeys ? TEST_KEY : ""}<div id="reference"></div>\n<script src="/docs/swagger-ui.js"></script>\n<script src="/docs/docs.js"></script>`,
@@ -82,10 +87,10 @@ function addReference(app: FastifyInstance, hasTestKeys: boolean): void {
   );
   addDocsPage(app, "/docs", reference);
   addDocsPage(app, "/docs/errors", docsPage("Errors", errorTable()));
-  addFile(app, "/docs/swagger-ui.js", join(dist, "swagger-ui-bundle.js"), "text/javascript");
-  addFile(app, "/docs/swagger-ui.css", join(dist, "swagger-ui.css"), "text/css");
-  addFile(app, "/docs/docs.js", SCRIPT, "text/javascript");
-  addFile(app, "/docs/docs.css", STYLE, "text/css");
+  addFile(app, "/docs/swagger-ui.js", () => readCompressed(SWAGGER_UI_SCRIPT, JAVASCRIPT));
+  addFile(app, "/docs/swagger-ui.css", () => readCompressed(SWAGGER_UI_STYLE, CSS));
+  addFile(app, "/docs/docs.js", () => readPlain(SCRIPT, JAVASCRIPT));
+  addFile(app, "/docs/docs.css", () => readPlain(STYLE, CSS));
 }
 
 const addDocsPage = (app: FastifyInstance, path: string, page: StaticContent) =>
@@ -94,12 +99,21 @@ const addDocsPage = (app: FastifyInstance, path: string, page: StaticContent) =>
   );
 
 /** Read at the first request. */
-function addFile(app: FastifyInstance, path: string, file: string | URL, type: string): void {
-  let kept: StaticContent | undefined;
+function addFile(app: FastifyInstance, path: string, read: () => Promise<StaticContent>): void {
+  let content: StaticContent | undefined;
   app.get(path, async (request, reply) => {
-    kept ??= new StaticContent(await readFile(file), `${type}; charset=utf-8`);
-    return sendStatic(request, reply, kept);
+    content ??= await read();
+    return sendStatic(request, reply, content);
   });
+}
+
+const readPlain = async (file: URL, type: string) => new StaticContent(await readFile(file), type);
+
+const decompress = promisify(brotliDecompress);
+
+async function readCompressed(file: URL, type: string): Promise<StaticContent> {
+  const br = await readFile(file);
+  return new StaticContent(await decompress(br), type, { br });
 }
 
 const withCode = (text: string) => escapeHtml(text).replace(/`([^`]+)`/g, "<code>$1</code>");
