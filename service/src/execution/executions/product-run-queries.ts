@@ -19,18 +19,21 @@ const FOLDED_UNTIL = sql`(select folded_until from run_folds)`;
 /** The first day in UTC that begins at a time or after it. */
 const wholeDayFrom = (since: Date) => new Date(Math.ceil(since.getTime() / DAY_MS) * DAY_MS);
 
-/** The sums of days before `folded_until`, and the runs that these lack. */
+/** The sums of days before `folded_until`, and the runs that these lack: docs/decisions/0093-sums-of-runs.md */
 function countParts({ authorId, productIds, since }: CountScope) {
-  const of = (column: string) =>
+  const ofProducts = (column: string) =>
     productIds ? sql`and ${sql.ref(column)} = any(${productIds}::uuid[])` : sql``;
   const day = wholeDayFrom(since);
   return sql`
+    -- The sums of all days.
     select product_id, completed + failed + canceled as total, completed, failed, canceled, 0::bigint as recent, 0::bigint as recent_failed
-      from run_totals where author_id = ${authorId} ${of("product_id")}
+      from run_totals where author_id = ${authorId} ${ofProducts("product_id")}
     union all
+    -- The sums of the last 30 days.
     select product_id, 0, 0, 0, 0, sum(runs)::bigint, coalesce(sum(runs) filter (where status = 'failed'), 0)::bigint
-      from run_sums where author_id = ${authorId} and day >= ${dayOf(day)}::date ${of("product_id")} group by product_id
+      from run_sums where author_id = ${authorId} and day >= ${dayOf(day)}::date ${ofProducts("product_id")} group by product_id
     union all
+    -- The part of a day with which the last 30 days begin.
     select t.product_id, 0, 0, 0, 0, e.runs, e.failed
       from run_totals t
      cross join lateral (
@@ -38,21 +41,24 @@ function countParts({ authorId, productIds, since }: CountScope) {
          from executions e
         where e.product_id = t.product_id and e.user_id <> ${authorId}
           and e.created_at >= ${since} and e.created_at < least(${day}, ${FOLDED_UNTIL})) e
-     where t.author_id = ${authorId} ${of("t.product_id")}
+     where t.author_id = ${authorId} ${ofProducts("t.product_id")}
     union all
+    -- Days that are not folded yet.
     select p.id, e.*
       from products p
      cross join lateral (
-       select ${counted(since)} from executions e
+       select ${runCounts(since)} from executions e
         where e.product_id = p.id and e.user_id <> ${authorId} and e.created_at >= ${FOLDED_UNTIL}) e
-     where p.author_id = ${authorId} ${of("p.id")}
+     where p.author_id = ${authorId} ${ofProducts("p.id")}
     union all
-    select e.product_id, ${counted(day)}
+    -- Runs of folded days that had not ended.
+    select e.product_id, ${runCounts(day)}
       from unfolded_runs u join executions e on e.id = u.execution_id
-     where u.author_id = ${authorId} ${of("e.product_id")} group by e.product_id`;
+     where u.author_id = ${authorId} ${ofProducts("e.product_id")} group by e.product_id`;
 }
 
-const counted = (since: Date) => sql`
+/** In the order of the columns of `countParts`. */
+const runCounts = (since: Date) => sql`
   count(*), count(*) filter (where e.status = 'completed'), count(*) filter (where e.status = 'failed'),
   count(*) filter (where e.status = 'canceled'), count(*) filter (where e.created_at >= ${since}),
   count(*) filter (where e.created_at >= ${since} and e.status = 'failed')`;

@@ -6,17 +6,18 @@ import type { Tx } from "../../platform/db/database.ts";
 /** An arbitrary key of an advisory lock: runs are folded by one process at a time, and reopened while none does. */
 const FOLD_LOCK = 7_200_413;
 
-/** So that a retry waits for seconds if all runs of years are folded for the first time. */
+/** A retry waits for the transaction of a fold. The first fold after an upgrade has the runs of years, so it takes several transactions. */
 const DAYS_AT_ONCE = 31;
 
-/** Responses count the last 30 days apart. A few more, as the clocks of two processes differ. */
-const DAYS_BY_DAY = 40;
+/** Responses count the last 30 days by day. The sums have some more days, as the clocks of two processes differ. */
+const SUMMED_DAYS = 40;
 
 /**
  * Adds the runs of some days before `target`, and older ones that have ended since, to the sums, in one statement: a reader counts each
  * run once. Returns the time before which runs are in the sums; null: another process has the lock.
  */
 export async function foldRunsBefore(tx: Tx, target: Date): Promise<Date | null> {
+  // The first fold of a large marketplace takes longer than other statements may.
   const { rows: locks } = await sql<{ locked: boolean }>`
     select pg_try_advisory_xact_lock(${FOLD_LOCK}) as locked, set_config('statement_timeout', '0', true)`.execute(
     tx,
@@ -27,7 +28,7 @@ export async function foldRunsBefore(tx: Tx, target: Date): Promise<Date | null>
                  else (select date_trunc('day', min(created_at), 'UTC') from executions) end) as until
       from run_folds`.execute(tx);
   const { until } = firstOf(ends);
-  const oldest = daysAfter(target, -DAYS_BY_DAY);
+  const oldest = daysAfter(target, -SUMMED_DAYS);
   // A statement of its own, which begins after the lock: it sees every run that was reopened before.
   await sql`
     with recursive ran as (
