@@ -400,7 +400,7 @@ export interface ScoredModel {
   /** USD of a run; null: not known */
   medianCost: number | null;
   medianLatencyMs: number | null;
-  /** The same model with the input alone, without the product; null: a case has no input, or no step of a workflow calls a model */
+  /** The same model with the input alone, without the product; null: a case has no input, a workflow calls no model, or its last model has no known price */
   baseline: {
     passed: number;
     /** Runs with a deterministic verdict; a run without an output did not pass */

@@ -64,7 +64,7 @@ const ScoredModel = z
       })
       .nullable()
       .describe(
-        "The same model with the input alone, without the product; null: a case has no input, or no step of a workflow calls a model",
+        "The same model with the input alone, without the product; null: a case has no input, a workflow calls no model, or its last model has no known price",
       ),
     judged: z
       .object({ ...judged, baseline: z.object(judged).nullable() })
