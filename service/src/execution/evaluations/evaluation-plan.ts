@@ -105,7 +105,7 @@ function findSizeProblems({ cases }: StoredTestSet, { repeats }: EvaluateProduct
   ];
 }
 
-/** Each model with the product, then without it. Cases without input have no baseline: there is nothing to send. */
+/** Each model with the product, then without it. If a case has no input, there is no baseline: nothing could be sent. */
 async function planPrompt(
   ctx: Context,
   caller: Member,

@@ -14,14 +14,14 @@ export interface GradingRequest {
 
 export type Grade = (testCase: TestCase, run: GradedRun) => Promise<CaseVerdict>;
 
-/** Longer than the pause between two columns of an evaluation: its start takes as long as hundreds of outputs. */
+/** Longer than the pause between two columns of an evaluation. The start of a process takes as long as the grading of hundreds of outputs. */
 const IDLE_MS = 5_000;
 
 /** A grading process has some 80 MB. */
 const oneAtOnce = limitConcurrency({ atOnce: 1, waiting: Number.POSITIVE_INFINITY });
 
-/** A process that has no work ends after a while. */
-let idle: { process: GradingProcess; timer: NodeJS.Timeout } | null = null;
+/** The process of the last call, until IDLE_MS have passed. */
+let idle: { grader: GradingProcess; timer: NodeJS.Timeout } | null = null;
 
 /**
  * Calls `work` with a function that grades one output at a time in a process of its own: fifty costly assertions may take a
@@ -30,32 +30,32 @@ let idle: { process: GradingProcess; timer: NodeJS.Timeout } | null = null;
  */
 export const gradeInProcess = <Result>(work: (grade: Grade) => Promise<Result>): Promise<Result> =>
   oneAtOnce(async () => {
-    const grader = takeIdle() ?? new GradingProcess();
+    const grader = reuseIdle() ?? new GradingProcess();
     try {
       return await work((testCase, run) => grader.grade(testCase, run));
     } finally {
-      keepIdle(grader);
+      release(grader);
     }
   });
 
-function takeIdle(): GradingProcess | null {
+function reuseIdle(): GradingProcess | null {
   if (!idle) return null;
-  const { process, timer } = idle;
+  const { grader, timer } = idle;
   clearTimeout(timer);
   idle = null;
-  return process.isReady ? process : null;
+  return grader.isReady ? grader : null;
 }
 
-function keepIdle(process: GradingProcess): void {
-  if (!process.isReady) {
-    process.end();
+function release(grader: GradingProcess): void {
+  if (!grader.isReady) {
+    grader.end();
     return;
   }
   const timer = setTimeout(() => {
     idle = null;
-    process.end();
+    grader.end();
   }, IDLE_MS);
-  idle = { process, timer: timer.unref() };
+  idle = { grader, timer: timer.unref() };
 }
 
 class GradingProcess {
@@ -80,7 +80,7 @@ class GradingProcess {
     this.#child.channel?.unref();
   }
 
-  /** It runs and owes no verdict. */
+  /** It runs, and no output waits for its verdict. */
   get isReady(): boolean {
     return this.#child.connected && !this.#isGrading;
   }

@@ -6,14 +6,19 @@ import { findRunKey } from "../provider-keys/provider-keys.ts";
 import { findProvider } from "../workflow-runs/product-step.ts";
 import { findModel } from "../workflow-runs/step-call.ts";
 
-export interface BaselineModel {
+/** The id of a key by provider. */
+type Keys = Record<string, string>;
+
+interface BaselineModel {
   provider: string;
   model: string;
   isSandbox: boolean;
-  apiKeys: Record<string, string>;
+  apiKeys: Keys;
 }
 
-type Keys = Record<string, string>;
+type Step = Workflow["steps"][number];
+type MapStep = Extract<Step, { type: "map" }>;
+type ItemStep = MapStep["do"];
 
 interface RequestedModel {
   provider: string;
@@ -33,8 +38,8 @@ export async function findBaselineModel(
 ): Promise<BaselineModel | null> {
   for (const step of steps.toReversed()) {
     const requested = await findRequestedModel(ctx, caller, step.type === "map" ? step.do : step, apiKeys);
-    const apiKeyId = apiKeys[requested?.provider ?? ""];
-    if (!requested || apiKeyId === undefined) continue;
+    const apiKeyId = requested && apiKeys[requested.provider];
+    if (!requested || !apiKeyId) continue;
     const key = await findRunKey(ctx, caller, apiKeyId);
     const model = findModel(key, requested.provider, requested.modelOf(key.provider));
     if (findCostUsd({ provider: key.provider, model, at: ctx.now() }, 1, 1) === null) return null;
@@ -44,18 +49,16 @@ export async function findBaselineModel(
   return null;
 }
 
-type Work = Exclude<Workflow["steps"][number], { type: "map" }>;
-
 async function findRequestedModel(
   ctx: Context,
   caller: Member,
-  work: Work | Extract<Workflow["steps"][number], { type: "map" }>["do"],
+  step: Exclude<Step, MapStep> | ItemStep,
   apiKeys: Keys,
 ): Promise<RequestedModel | null> {
-  if (work.type === "prompt") return { provider: work.provider, modelOf: () => work.model };
-  if (work.type !== "product") return null;
-  const product = await findProductToRun(ctx, caller, work.productId);
+  if (step.type === "prompt") return { provider: step.provider, modelOf: () => step.model };
+  if (step.type !== "product") return null;
+  const product = await findProductToRun(ctx, caller, step.productId);
   const provider = product.type === "PROMPT" ? findProvider(product.compatibility, apiKeys) : undefined;
   if (provider === undefined) return null;
-  return { provider, modelOf: (ofKey) => work.model ?? product.models[ofKey] };
+  return { provider, modelOf: (ofKey) => step.model ?? product.models[ofKey] };
 }
