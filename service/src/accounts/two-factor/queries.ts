@@ -100,7 +100,7 @@ export async function deleteConfirmedAuthenticator(db: Queries, userId: string):
 export const deleteAuthenticator = (db: Queries, userId: string) =>
   db.deleteFrom("authenticators").where("userId", "=", userId).execute();
 
-/** Before a change of backup codes: the removal of the app locks it before its codes, too. */
+/** Each change of backup codes begins with it. The removal of the app locks in this order, too: the other order could deadlock. */
 const lockAuthenticator = (tx: Queries, userId: string) =>
   sql`select from authenticators where user_id = ${userId} for no key update`.execute(tx);
 

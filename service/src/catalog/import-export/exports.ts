@@ -54,9 +54,9 @@ function toExportedSample(stored: StoredSample) {
 
 type ExportRecord = Awaited<ReturnType<typeof toExportRecord>>;
 
-/** Whose products, and which; without ids all. */
-interface Exported {
+interface ExportScope {
   authorId: string;
+  /** Absent: all. */
   ids?: string[];
 }
 
@@ -64,10 +64,10 @@ interface Exported {
  * Reads an author's products in batches, so that a slow reader holds no connection and little memory. Each
  * product is consistent; the file is not a snapshot.
  */
-export async function* iterateExportRecords(ctx: Context, from: Exported): AsyncGenerator<ExportRecord> {
+export async function* iterateExportRecords(ctx: Context, scope: ExportScope): AsyncGenerator<ExportRecord> {
   let after: string | null = null;
   for (;;) {
-    const rows: ExportRow[] = await listExportRows(ctx.db, { ...from, after, limit: BATCH_SIZE });
+    const rows: ExportRow[] = await listExportRows(ctx.db, { ...scope, after, limit: BATCH_SIZE });
     for (const row of rows) yield await toExportRecord(row);
     if (rows.length < BATCH_SIZE) return;
     after = lastOf(rows).id;
@@ -77,19 +77,19 @@ export async function* iterateExportRecords(ctx: Context, from: Exported): Async
 const ID_END = -8;
 
 /** The file name ends with the end of the id, which distinguishes two products with one title. */
-export async function* iterateMarkdownFiles(ctx: Context, from: Exported) {
-  for await (const product of iterateExportRecords(ctx, from)) {
+export async function* iterateMarkdownFiles(ctx: Context, scope: ExportScope) {
+  for await (const product of iterateExportRecords(ctx, scope)) {
     const name = `${slugOf(product.title)}-${product.id.slice(ID_END)}.md`;
     yield { name, text: await toMarkdown(product) };
   }
 }
 
-async function* iterateJsonLines(ctx: Context, from: Exported) {
-  for await (const product of iterateExportRecords(ctx, from)) yield toJsonLine(product);
+async function* iterateJsonLines(ctx: Context, scope: ExportScope) {
+  for await (const product of iterateExportRecords(ctx, scope)) yield toJsonLine(product);
 }
 
-export const exportJsonLines = (ctx: Context, from: Exported): Readable =>
-  Readable.from(iterateJsonLines(ctx, from), { objectMode: false });
+export const exportJsonLines = (ctx: Context, scope: ExportScope): Readable =>
+  Readable.from(iterateJsonLines(ctx, scope), { objectMode: false });
 
 interface ExportQuery {
   format: "jsonl" | "markdown";
@@ -102,16 +102,16 @@ export function exportProducts(
   authorId: string,
   { format, productIds }: ExportQuery,
 ): FileResponse {
-  const from = { authorId, ...(productIds !== undefined && { ids: toUuids("prod", productIds) }) };
+  const scope = { authorId, ...(productIds !== undefined && { ids: toUuids("prod", productIds) }) };
   return format === "jsonl"
     ? new FileResponse({
         name: "products.jsonl",
         type: "application/jsonl; charset=utf-8",
-        bytes: exportJsonLines(ctx, from),
+        bytes: exportJsonLines(ctx, scope),
       })
     : new FileResponse({
         name: "products.zip",
         type: "application/zip",
-        bytes: toZip(iterateMarkdownFiles(ctx, from), ctx.now()),
+        bytes: toZip(iterateMarkdownFiles(ctx, scope), ctx.now()),
       });
 }

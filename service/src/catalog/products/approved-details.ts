@@ -25,11 +25,11 @@ type ApprovedDetails = Pick<
 
 export interface Approval {
   approvedDetails: string;
-  /** The digests of the images, whose bytes stay while a change waits for its approval. */
+  /** The digests of the images: their bytes stay while a change waits for its approval. */
   approvedImages: string[];
 }
 
-/** For the columns of an approval: the fields as they are now. */
+/** The columns of an approval, with the fields as they are now. */
 export const renderApproval = (product: ApprovedDetails): Approval => ({
   approvedImages: product.images.map(({ hash }) => hash),
   approvedDetails: JSON.stringify({
@@ -51,11 +51,11 @@ export const renderApproval = (product: ApprovedDetails): Approval => ({
 
 type ShownDetails = NonNullable<NonNullable<ProductChecks["approved"]>["details"]>;
 
-/** `content` is that of the approved version, `shown` are the images that the product has now. */
+/** `content` is that of the approved version, `currentImages` are those that the product shows now. */
 export function toApprovedDetails(
   ctx: Context,
   stored: string,
-  { content, shown }: { content: string; shown: StoredImage[] },
+  { content, currentImages }: { content: string; currentImages: StoredImage[] },
 ): ShownDetails {
   const { preview, priceMinor, samples, images, ...same } = JSON.parse(stored) as ApprovedDetails;
   return {
@@ -64,7 +64,9 @@ export function toApprovedDetails(
     price: toDecimal(priceMinor, same.currency),
     samples: samples.map(toSample),
     gallery: images.map((image) =>
-      shown.some(({ hash }) => hash === image.hash) ? toProductImage(ctx, image) : toRemovedImage(ctx, image),
+      currentImages.some(({ hash }) => hash === image.hash)
+        ? toProductImage(ctx, image)
+        : toRemovedImage(ctx, image),
     ),
   };
 }

@@ -81,7 +81,7 @@ const toApproved = (
   details:
     approvedDetails === null
       ? null
-      : toApprovedDetails(ctx, approvedDetails, { content: version.content, shown: images }),
+      : toApprovedDetails(ctx, approvedDetails, { content: version.content, currentImages: images }),
 });
 
 async function findDuplicates(ctx: Context, product: CheckedProductRow) {

@@ -377,17 +377,10 @@ async function writeRows(
   const updated = { ...after, updatedAt: now };
   if (!before.firstPublishedAt) await replaceVersion(tx, before.id, before.version, after, now);
   else if (after.version !== before.version) await insertVersion(tx, before.id, after, now);
-  // Under moderation only an approval sets them, as on sale only the terms of sale change.
-  const isApproved = before.firstPublishedAt !== null && !isModerated(ctx, before);
-  await updateProduct(
-    tx,
-    before.id,
-    {
-      ...toProductValues(updated),
-      ...(isApproved && renderApproval(after)),
-    },
-    now,
-  );
+  // Without moderation a change reaches buyers at once, so it counts as approved. Under moderation only an approval does.
+  const countsAsApproved = before.firstPublishedAt !== null && !isModerated(ctx, before);
+  const approval = countsAsApproved ? renderApproval(after) : {};
+  await updateProduct(tx, before.id, { ...toProductValues(updated), ...approval }, now);
   await updateListing(tx, updated);
 }
 
