@@ -46,14 +46,14 @@ interface Usage {
  * The CPU time of all processes below this one, running and ended, in milliseconds; 0 on systems without /proc. The time of
  * an ended process is in its parent's figures.
  */
-export function descendantsCpuMs(of: number): number {
+export function descendantsCpuMs(ancestor: number): number {
   try {
     const usages = readUsages();
     const isDescendant = (pid: number): boolean => {
       const parent = usages.get(pid)?.parent;
-      return parent === of || (parent !== undefined && isDescendant(parent));
+      return parent === ancestor || (parent !== undefined && isDescendant(parent));
     };
-    let ticks = usages.get(of)?.endedChildren ?? 0;
+    let ticks = usages.get(ancestor)?.endedChildren ?? 0;
     for (const [pid, { own, endedChildren }] of usages) if (isDescendant(pid)) ticks += own + endedChildren;
     return ticks * MS_PER_TICK;
   } catch {
@@ -63,23 +63,16 @@ export function descendantsCpuMs(of: number): number {
 
 function readUsages(): Map<number, Usage> {
   const usages = new Map<number, Usage>();
-  for (const pid of readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number))
-    usages.set(pid, readUsage(pid));
+  for (const name of readdirSync("/proc")) if (/^\d+$/.test(name)) usages.set(Number(name), readUsage(name));
   return usages;
 }
 
 /** The fields ppid, utime, stime, cutime and cstime of proc(5), behind the name of the program, which may contain spaces. */
-function readUsage(pid: number): Usage {
+function readUsage(pid: string): Usage {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ").map(Number) ?? [];
-    const [parent = 0, own = 0, endedChildren = 0] = [
-      fields[1],
-      fields[11]! + fields[12]!,
-      fields[13]! + fields[14]!,
-    ];
-    return { parent, own, endedChildren };
+    const field = (index: number) => fields[index] ?? 0;
+    return { parent: field(1), own: field(11) + field(12), endedChildren: field(13) + field(14) };
   } catch {
     // It has ended meanwhile.
     return { parent: 0, own: 0, endedChildren: 0 };
