@@ -116,6 +116,15 @@ function readJson(text: string): { value: unknown } | { error: string } {
   }
 }
 
+/** The errors of a request by the name of the field: `input.topic` belongs to `topic`, `input.parts[0]` to `parts`. */
+export const inputErrors = (errors: Record<string, string>, place = "input"): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(errors).flatMap(([field, text]) => {
+      if (!field.startsWith(place)) return [];
+      return [[/^\.([^.[]+)/.exec(field.slice(place.length))?.[1] ?? WHOLE, text]];
+    }),
+  );
+
 interface SchemaFieldsProps {
   fields: InputField[];
   typed: SchemaValues;

@@ -23,7 +23,7 @@ export interface CaseInputs {
   read: () => { input: Input; errors: Record<string, string> };
 }
 
-/** What the form of a case knows of its input. */
+/** The state of the fields for the input of a test case. */
 export function useCaseInputs(
   product: ProductDetail,
   { input = {} }: Pick<TestCaseInput, "input">,

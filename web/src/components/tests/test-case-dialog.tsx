@@ -4,6 +4,7 @@ import { Dialog, DialogButtons } from "../dialog.tsx";
 import { Field, fieldErrors } from "../field.tsx";
 import { FormError } from "../form-error.tsx";
 import { PlusIcon } from "../icons.tsx";
+import { inputErrors } from "../running/schema-fields.tsx";
 import { CaseInputFields, useCaseInputs } from "./case-inputs.tsx";
 import { ASSERTION_KINDS, type AssertionRow, kindOf, NEW_ROW, toAssertion, toRow } from "./test-cases.ts";
 
@@ -74,7 +75,7 @@ export function TestCaseDialog(props: TestCaseDialogProps) {
             />
           )}
         </Field>
-        <CaseInputFields inputs={inputs} errors={{ ...inputErrors(errors, place), ...invalid }} />
+        <CaseInputFields inputs={inputs} errors={{ ...inputErrors(errors, `${place}.input`), ...invalid }} />
         <fieldset className="plain stack">
           <legend className="m">The output …</legend>
           {assertions.map((one, at) =>
@@ -134,15 +135,6 @@ export function TestCaseDialog(props: TestCaseDialogProps) {
     </Dialog>
   );
 }
-
-/** By the name of the input: `cases[0].input.parts[1]` belongs to `parts`. */
-const inputErrors = (errors: Record<string, string>, place: string): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(errors).flatMap(([field, text]) => {
-      const rest = field.startsWith(`${place}.input`) ? field.slice(`${place}.input`.length) : null;
-      return rest === null ? [] : [[/^\.([A-Za-z_]\w*)/.exec(rest)?.[1] ?? "", text]];
-    }),
-  );
 
 function toEdited(assertion: TestCaseInput["assert"][number]): EditedAssertion {
   const row = toRow(assertion);

@@ -13,7 +13,14 @@ import { ancestorsOf, type EditedStep, isObject } from "../../lib/workflow-docum
 import { Dialog, DialogButtons } from "../dialog.tsx";
 import { ErrorSummary, fieldErrors } from "../field.tsx";
 import { defaultKey, type KeyChoice, useKeyChoices } from "../running/run-target.ts";
-import { fieldsOf, readInput, SchemaFields, type SchemaValues, toTyped } from "../running/schema-fields.tsx";
+import {
+  fieldsOf,
+  inputErrors,
+  readInput,
+  SchemaFields,
+  type SchemaValues,
+  toTyped,
+} from "../running/schema-fields.tsx";
 import { KeyField } from "../running/target-fields.tsx";
 import { ShowAsCode } from "../show-as-code.tsx";
 import { EarlierRuns } from "./earlier-runs.tsx";
@@ -115,14 +122,6 @@ function describeRuns(steps: EditedStep[], pinned: Record<string, unknown>): str
   const names = running.map(({ id }) => id).join(", ");
   return `${formatCount(running.length)} of ${formatCount(steps.length)} steps run, at your providers' prices: ${names}.`;
 }
-
-const inputErrors = (errors: Record<string, string>): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(errors).map(([field, text]) => [
-      field.replace(/^input\.?/, "").split(/[.[]/)[0] ?? "",
-      text,
-    ]),
-  );
 
 const isSandboxKey = (keys: KeyChoice[], id: string): boolean =>
   keys.find((key) => key.id === id)?.provider === "sandbox";

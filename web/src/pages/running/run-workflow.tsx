@@ -13,6 +13,7 @@ import { RunHistory } from "../../components/running/run-history.tsx";
 import type { KeyChoice } from "../../components/running/run-target.ts";
 import {
   fieldsOf,
+  inputErrors,
   readInput,
   SchemaFields,
   type SchemaValues,
@@ -253,15 +254,6 @@ function WorkflowForm({ product, definition, draft, setDraft }: WorkflowFormProp
 
 const amountOf = (range: CostRange | null): string =>
   range === null ? "" : range.high === 0 ? ", free" : `, about ${formatCost(range.high)}`;
-
-/** `input.topic` belongs to the field `topic`, and `input.parts[0]` to `parts`. */
-const inputErrors = (errors: Record<string, string>): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(errors).flatMap(([field, text]) => {
-      const [, name] = /^input(?:\.([A-Za-z_]\w*))?/.exec(field) ?? [];
-      return field.startsWith("input") ? [[name ?? "", text]] : [];
-    }),
-  );
 
 const SETTLE_MS = 350;
 
