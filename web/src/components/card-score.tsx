@@ -1,6 +1,6 @@
 import type { CardScore } from "@stoa/sdk";
 import { formatCost } from "../lib/format.ts";
-import { rangeOf, whole } from "../lib/rates.ts";
+import { rangeOf, wholePercent } from "../lib/rates.ts";
 import { ScoreBar, SmallScoreBar } from "./score-bar.tsx";
 
 const modelName = ({ model, isSandbox }: CardScore): string =>
@@ -22,7 +22,7 @@ export function CardScoreLines({ score }: { score: CardScore }) {
     <>
       <span className="row sm card-score">
         <SmallScoreBar rate={score.rate} />
-        <span className="num m nowrap">{whole(score.rate.value)} %</span>
+        <span className="num m nowrap">{wholePercent(score.rate.value)} %</span>
         <span className="soft">
           <Interval {...score} />
         </span>
@@ -42,7 +42,7 @@ export function RowScore({ score }: { score: CardScore }) {
         <Model score={score} />
       </span>
       <span className="stack xs soft">
-        <b className="num">{whole(rate.value)} %</b>
+        <b className="num">{wholePercent(rate.value)} %</b>
         <Interval {...score} />
         {medianCost !== null && <span className="num nowrap">{formatCost(medianCost)} a run</span>}
       </span>

@@ -12,7 +12,7 @@ export const DISCOUNT_STATUS_LABELS = {
   used_up: "Used up",
 } as const;
 
-/** As the service filters by it. */
+/** The service filters by the same conditions in the same order. */
 export function discountStatus(code: DiscountCode, now: number): [Tone, string] {
   const { startsAt, endsAt, maxRedemptions, redemptions } = code;
   if (endsAt !== null && Date.parse(endsAt) <= now) return ["neutral", DISCOUNT_STATUS_LABELS.ended];

@@ -6,8 +6,8 @@ interface Bounds {
 }
 
 /** A share in whole percent, without the sign. */
-export const whole = (share: number): string => formatCount(Math.round(share * 100));
+export const wholePercent = (share: number): string => formatCount(Math.round(share * 100));
 
 /** What stands beside each rate: its 95 % interval and the number of runs or cases. */
 export const rangeOf = ({ low, high }: Bounds, n: number): string =>
-  `${whole(low)}–${whole(high)}, n = ${formatCount(n)}`;
+  `${wholePercent(low)}–${wholePercent(high)}, n = ${formatCount(n)}`;

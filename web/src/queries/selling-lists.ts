@@ -3,7 +3,7 @@ import { stoa } from "../api.ts";
 import { STUDIO_LIST } from "../member-requests.ts";
 import { defined, flag, oneOf, pageNumber, textOf } from "../routes/search-params.ts";
 
-// Apart from what the routes load: pages check the texts of their address when they are loaded.
+// Apart from selling.ts, which the first view loads with the routes. Each page here checks its search parameters when it is loaded.
 
 export const SALE_STATUSES = ["completed", "partially_refunded", "refunded", "disputed"] as const;
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
@@ -41,7 +41,7 @@ const startOf = (day: string, plusDays = 0): string => {
   return date.toISOString();
 };
 
-/** What the list of the API is asked for. */
+/** The query of GET /sales. */
 export const salesRequest = ({ status, product, from, to, code, page }: SalesSearch) =>
   defined({
     status,
@@ -84,7 +84,7 @@ export const parseRefundsSearch = (given: Record<string, unknown>): RefundsSearc
   ...pageNumber(given),
 });
 
-/** What a list of the API is asked for that has a filter by product. */
+/** The query of a list of the API that filters by product. */
 export const ofProduct = <Search extends { product?: string }>({ product, ...search }: Search) => ({
   ...search,
   ...(product !== undefined && { productId: product }),

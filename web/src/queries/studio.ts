@@ -38,7 +38,7 @@ export const parseProductsSearch = (given: Record<string, unknown>): ProductsSea
     import: given["import"] ? true : undefined,
   } as const) as ProductsSearch;
 
-/** What the list of the API is asked for. */
+/** The query of GET /products. */
 export const productsRequest = ({ q, status, type, sort = "updatedAt", page }: ProductsSearch) =>
   defined({
     ...OWN_PRODUCTS,
@@ -91,7 +91,7 @@ export const parseRunsSearch = (given: Record<string, unknown>): RunsSearch =>
     ...pageNumber(given),
   }) as RunsSearch;
 
-/** What the list of the API is asked for. */
+/** The query of GET /products/runs. */
 export const runsRequest = ({ product, ...search }: RunsSearch) =>
   defined({ ...search, productIds: product });
 

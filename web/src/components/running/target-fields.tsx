@@ -5,7 +5,7 @@ import { useEffect, useState } from "react";
 import { formatMoney } from "../../lib/format.ts";
 import { describeModelPrice } from "../../lib/model-price.ts";
 import { providerName } from "../../lib/providers.ts";
-import { rangeOf, whole } from "../../lib/rates.ts";
+import { rangeOf, wholePercent } from "../../lib/rates.ts";
 import { versionsQuery } from "../../queries/market.ts";
 import { keysQuery } from "../../queries/running.ts";
 import { Field } from "../field.tsx";
@@ -67,7 +67,7 @@ function describeRate({ models, version }: ScoreCard, provider: string, model: s
   const score = models.find((one) => one.provider === provider && one.model === model);
   if (!score?.rate) return null;
   const practice = score.isSandbox ? " in practice runs" : "";
-  return `Passed ${whole(score.rate.value)} % (${rangeOf(score.rate, score.n)}) of the seller’s tests${practice}, version ${version}`;
+  return `Passed ${wholePercent(score.rate.value)} % (${rangeOf(score.rate, score.n)}) of the seller’s tests${practice}, version ${version}`;
 }
 
 interface KeyFieldProps {

@@ -98,7 +98,12 @@ function Proof({ search, figure }: { search: EntriesSearch; figure: Figure }) {
         {formatSpan(spanOf(search))}, days in {zoneOf(search).replaceAll("_", " ")}
       </p>
       {months ? (
-        <ProofByMonth key={JSON.stringify([search, months])} {...{ search, figure, months }} />
+        <ProofByMonth
+          key={JSON.stringify([search, months])}
+          search={search}
+          figure={figure}
+          months={months}
+        />
       ) : (
         <ProofByEntry search={search} />
       )}

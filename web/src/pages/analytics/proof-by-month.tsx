@@ -108,7 +108,9 @@ function useMonthProofs(search: EntriesSearch, figure: Figure, months: DaySpan[]
     client
       .fetchQuery(proofQuery({ ...search, figure, page: 1, ...month }))
       .then(({ entries: { meta }, revenue }) => ({
-        ...{ sum: meta.sum ?? 0, total: meta.total, figure: revenue.summary[figure] },
+        sum: meta.sum ?? 0,
+        total: meta.total,
+        figure: revenue.summary[figure],
       }))
       .then(
         (proof) => !isOver && setProofs((old) => [...old, proof]),

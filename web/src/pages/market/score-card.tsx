@@ -8,7 +8,7 @@ import { Time } from "../../components/time.tsx";
 import { formatDuration } from "../../lib/duration.ts";
 import { formatCost, formatCount } from "../../lib/format.ts";
 import { providerName } from "../../lib/providers.ts";
-import { rangeOf, whole } from "../../lib/rates.ts";
+import { rangeOf, wholePercent } from "../../lib/rates.ts";
 import { Gain, RateText } from "./score-figures.tsx";
 
 const JudgedScores = lazy(() => import("./judged-scores.tsx"));
@@ -70,10 +70,10 @@ function RegressionStrip({ regression }: { regression: Regression }) {
       <AlertIcon size={20} />
       <span>
         <b dir="auto">{model ?? "The workflow"}</b>
-        {provider !== null && ` of ${providerName(provider)}`} passes {whole(after.rate.value)} % (
+        {provider !== null && ` of ${providerName(provider)}`} passes {wholePercent(after.rate.value)} % (
         {rangeOf(after.rate, after.n)}) of the same tests since <Time iso={since} isDay />
         {cause === "version" ? `; version ${before.version} passed ` : "; before it passed "}
-        {whole(before.rate.value)} % ({rangeOf(before.rate, before.n)}).
+        {wholePercent(before.rate.value)} % ({rangeOf(before.rate, before.n)}).
       </span>
     </p>
   );
@@ -190,8 +190,8 @@ function PowerNote({ model: { model, passPowerK, n } }: { model: Model }) {
   if (!rate || k < 2) return null;
   return (
     <li>
-      <span dir="auto">{model ?? "Its steps’ models"}</span>: {whole(rate.value)} % ({rangeOf(rate, n / k)})
-      of the cases pass in all of {formatCount(k)} runs.
+      <span dir="auto">{model ?? "Its steps’ models"}</span>: {wholePercent(rate.value)} % (
+      {rangeOf(rate, n / k)}) of the cases pass in all of {formatCount(k)} runs.
     </li>
   );
 }

@@ -1,14 +1,15 @@
 import { differenceInterval } from "@stoa/evaluation/statistics";
 import type { ScoreCard } from "@stoa/sdk";
 import { formatCount } from "../../lib/format.ts";
-import { rangeOf, whole } from "../../lib/rates.ts";
+import { rangeOf, wholePercent } from "../../lib/rates.ts";
 
 type Model = ScoreCard["models"][number];
 type Rate = NonNullable<Model["rate"]>;
 
 export const RateText = ({ rate, n }: { rate: Rate; n: number }) => (
   <>
-    <b className="nowrap">{whole(rate.value)} %</b> <span className="xs soft nowrap">{rangeOf(rate, n)}</span>
+    <b className="nowrap">{wholePercent(rate.value)} %</b>{" "}
+    <span className="xs soft nowrap">{rangeOf(rate, n)}</span>
   </>
 );
 

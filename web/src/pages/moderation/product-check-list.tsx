@@ -7,7 +7,7 @@ import { AlertIcon, CheckIcon, FlagIcon } from "../../components/icons.tsx";
 import { Time } from "../../components/time.tsx";
 import { reasonLabel } from "../../lib/admin-statuses.ts";
 import { formatCount, formatPercent } from "../../lib/format.ts";
-import { rangeOf, whole } from "../../lib/rates.ts";
+import { rangeOf, wholePercent } from "../../lib/rates.ts";
 import { hasAlarmingFindings } from "./scan-checks.tsx";
 
 /** From here on, two products look like copies of each other. */
@@ -126,7 +126,7 @@ const MeasuredChecks = ({ checks: { measured } }: { checks: ProductChecks }) =>
       <Check
         key={`${provider} ${model}`}
         isGood={!isWorse}
-        title={`Pass rate ${whole(before.rate.value)} → ${whole(after.rate.value)} %, ${isWorse ? "worse beyond the intervals" : "not worse beyond the intervals"}`}
+        title={`Pass rate ${wholePercent(before.rate.value)} → ${wholePercent(after.rate.value)} %, ${isWorse ? "worse beyond the intervals" : "not worse beyond the intervals"}`}
       >
         <span>
           <span dir="auto">{model ?? "The workflow"}</span>: version {before.version}{" "}

@@ -11,6 +11,7 @@ import { StudioList } from "../../components/studio/studio-list.tsx";
 import { Time } from "../../components/time.tsx";
 import { curlOf } from "../../lib/curl.ts";
 import { formatMoney } from "../../lib/format.ts";
+import { queryOf } from "../../lib/list-code.ts";
 import { orderAmount, orderStatus } from "../../lib/orders.ts";
 import { useListKeys } from "../../lib/use-keys.ts";
 import { useSearchChange } from "../../lib/use-search-change.ts";
@@ -42,9 +43,6 @@ function ReferralList() {
   const result = useQuery({ ...salesQuery(search, REFERRED), placeholderData: keepPreviousData });
   const { page: _, ...filters } = search;
   const request = { ...salesRequest(filters), ...REFERRED };
-  const parameters = new URLSearchParams(
-    Object.entries(request).map(([name, value]) => [name, String(value)]),
-  );
   return (
     <>
       <SaleFilters search={search}>
@@ -60,7 +58,7 @@ function ReferralList() {
         page={search.page}
         noun={["sale by referral", "sales by referral"]}
         code={{
-          curl: curlOf("GET", `/sales?${parameters}`),
+          curl: curlOf("GET", `/sales?${queryOf(request)}`),
           sdk: `for await (const sale of stoa.sales.list(${JSON.stringify(request)})) console.log(sale.referralCode, sale.commission);`,
         }}
         empty={<NoReferrals isFiltered={Object.keys(filters).length > 0} />}

@@ -12,6 +12,7 @@ import { Time } from "../../components/time.tsx";
 import { toCsv } from "../../lib/csv.ts";
 import { curlOf } from "../../lib/curl.ts";
 import { formatMoney } from "../../lib/format.ts";
+import { queryOf } from "../../lib/list-code.ts";
 import { orderAmount, orderStatus } from "../../lib/orders.ts";
 import { saveFile } from "../../lib/save-file.ts";
 import { showError } from "../../lib/toasts.ts";
@@ -34,9 +35,6 @@ function SaleList() {
   const search = parseSalesSearch({ ...route.useSearch() });
   const result = useQuery({ ...salesQuery(search), placeholderData: keepPreviousData });
   const request = salesRequest({ ...search, page: undefined } as SalesSearch);
-  const parameters = new URLSearchParams(
-    Object.entries(request).map(([name, value]) => [name, String(value)]),
-  );
   return (
     <>
       <SaleFilters search={search} />
@@ -45,7 +43,7 @@ function SaleList() {
         page={search.page}
         noun={["sale", "sales"]}
         code={{
-          curl: curlOf("GET", `/sales?${parameters}`),
+          curl: curlOf("GET", `/sales?${queryOf(request)}`),
           sdk: `for await (const sale of stoa.sales.list(${JSON.stringify(request)})) console.log(sale.orderId, sale.earnings);`,
         }}
         empty={<NoSales isFiltered={Object.keys(search).length > 0} />}

@@ -8,6 +8,7 @@ import { SellerPage } from "../../components/studio/seller-page.tsx";
 import { StudioList } from "../../components/studio/studio-list.tsx";
 import { curlOf } from "../../lib/curl.ts";
 import { formatCount, formatPercent } from "../../lib/format.ts";
+import { queryOf } from "../../lib/list-code.ts";
 import { editorPath } from "../../lib/studio-links.ts";
 import { useListKeys } from "../../lib/use-keys.ts";
 import { useSearchChange } from "../../lib/use-search-change.ts";
@@ -33,9 +34,6 @@ function RunList() {
   const change = useSearchChange();
   const { page: _, ...filters } = search;
   const request = runsRequest(filters);
-  const parameters = new URLSearchParams(
-    Object.entries(request).map(([name, value]) => [name, String(value)]),
-  );
   return (
     <>
       <search className="row wrap studio-filters">
@@ -55,7 +53,7 @@ function RunList() {
         page={search.page}
         noun={["product with runs", "products with runs"]}
         code={{
-          curl: curlOf("GET", `/products/runs?${parameters}`),
+          curl: curlOf("GET", `/products/runs?${queryOf(request)}`),
           sdk: `for await (const { product, failed30Days } of stoa.products.runCounts(${JSON.stringify(request)})) console.log(product.title, failed30Days);`,
         }}
         empty={

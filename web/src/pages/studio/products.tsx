@@ -10,6 +10,7 @@ import { SortSelect } from "../../components/sort-select.tsx";
 import { Chips } from "../../components/studio/chips.tsx";
 import { StudioList } from "../../components/studio/studio-list.tsx";
 import { curlOf } from "../../lib/curl.ts";
+import { queryOf } from "../../lib/list-code.ts";
 import { PRODUCT_STATUS_LABELS } from "../../lib/product-status.ts";
 import { NEW_PRODUCT } from "../../lib/studio-links.ts";
 import { useListKeys } from "../../lib/use-keys.ts";
@@ -143,11 +144,8 @@ const Filters = ({ search, onChange }: FiltersProps) => (
 
 function codeOf(search: ProductsSearch) {
   const request = productsRequest(search);
-  const parameters = new URLSearchParams(
-    Object.entries(request).map(([name, value]) => [name, String(value)]),
-  );
   return {
-    curl: curlOf("GET", `/products?${parameters}`),
+    curl: curlOf("GET", `/products?${queryOf(request)}`),
     sdk: `for await (const product of stoa.products.list(${JSON.stringify(request)})) console.log(product.title);`,
   };
 }

@@ -143,9 +143,9 @@ function useEditorKeys(editor: OpenEditor): void {
       if (document.querySelector("dialog[open]") !== null) return;
       const { undo, redo, saver } = current.current;
       const key = event.key.toLowerCase();
-      const isElsewhere =
+      const hasOwnUndo =
         event.target instanceof HTMLElement && event.target.closest("[data-own-undo]") !== null;
-      if (isElsewhere && key !== "s") return;
+      if (hasOwnUndo && key !== "s") return;
       const action =
         key === "s"
           ? () => void saver.saveNow()
