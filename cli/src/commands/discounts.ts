@@ -52,8 +52,8 @@ export default function define(command: Command): void {
     description: "List your discount codes",
     options: (list) =>
       list
-        .option("--status <status>", "active, scheduled, ended, used_up, …")
-        .option("--product <id>", "that apply to this product, also those for all"),
+        .option("--status <status>", "active, scheduled, ended or used_up")
+        .option("--product <id>", "that apply to this product, also those for all products"),
     examples: ["stoa discounts list", "stoa discounts list --status active"],
     columns,
     open: (stoa, page, { status, product }) =>
