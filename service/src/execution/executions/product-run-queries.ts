@@ -119,7 +119,7 @@ export async function listRunCounts(
     failures as materialized (
       select product_id, error_code as code, runs from run_sums
        where author_id = ${authorId} and day >= ${dayOf(day)}::date and status = 'failed'
-         and product_id in (select product_id from page)
+         and product_id in (select product_id from page) and runs > 0
       union all
       select e.product_id, e.error_code, 1
         from page join executions e on e.product_id = page.product_id
