@@ -16,13 +16,17 @@ const SUMMED_DAYS = 40;
  * Adds the runs of some days before `target`, and older ones that have ended since, to the sums, in one statement: a reader counts each
  * run once. Returns the time before which runs are in the sums; null: another process has the lock.
  */
-export async function foldRunsBefore(tx: Tx, target: Date): Promise<Date | null> {
+export async function foldRunsBefore(
+  tx: Tx,
+  { target, now }: { target: Date; now: Date },
+): Promise<Date | null> {
   // The first fold of a large marketplace takes longer than other statements may.
   const { rows: locks } = await sql<{ locked: boolean }>`
     select pg_try_advisory_xact_lock(${FOLD_LOCK}) as locked, set_config('statement_timeout', '0', true)`.execute(
     tx,
   );
   if (!firstOf(locks).locked) return null;
+  await forgetSumsOfLaterThan(tx, now);
   const { rows: ends } = await sql<{ until: Date }>`
     select least(${target}, ${DAYS_AT_ONCE} * interval '1 day' + case when isfinite(folded_until) then folded_until
                  else (select date_trunc('day', min(created_at), 'UTC') from executions) end) as until
@@ -75,6 +79,19 @@ export async function foldRunsBefore(tx: Tx, target: Date): Promise<Date | null>
   await sql`delete from run_sums where day < ${dayOf(oldest)}::date`.execute(tx);
   return until;
 }
+
+/**
+ * Empties the sums that a clock ahead of its time made: they would lack the runs that began since. Until runs are folded again,
+ * responses count them one by one.
+ */
+const forgetSumsOfLaterThan = (tx: Tx, now: Date) =>
+  sql`
+    with ahead as (
+      update run_folds set folded_until = '-infinity' where folded_until > ${now} returning is_only),
+    totals as (delete from run_totals where exists (select from ahead)),
+    buyers as (delete from run_buyers where exists (select from ahead)),
+    unfolded as (delete from unfolded_runs where exists (select from ahead))
+    delete from run_sums where exists (select from ahead)`.execute(tx);
 
 /** Sets an ended workflow back to `queued`, and takes it out of the sums that have it. False: it has another status. */
 export async function reopenRun(tx: Tx, id: string): Promise<boolean> {

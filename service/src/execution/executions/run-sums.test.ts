@@ -47,9 +47,11 @@ const LATE_ENDS = [
 ];
 /** The only failure of a product, which a retry takes out of its day. */
 const RETRIED_FAILURE = ["start", "reject", 30, "fold", "retry"];
+/** A clock that was ahead by a year when it folded, and a run after it was put right. */
+const CLOCK_AHEAD = ["run", 30, "fold", 8_760, "fold", -8_760, "run", "fail", "fold"];
 /** Runs on the day in whose middle the last 30 days begin. */
 const PART_OF_DAY = ["run", 6, "fail", 6, "run", 6, "run", 706, "fold"];
-const EXAMPLES = [LATE_ENDS, RETRIED_FAILURE, PART_OF_DAY];
+const EXAMPLES = [LATE_ENDS, RETRIED_FAILURE, PART_OF_DAY, CLOCK_AHEAD];
 const toExample = (steps: (string | number)[]): [[string | number, number][]] => [
   steps.map((step) => [step, 0]),
 ];

@@ -7,9 +7,10 @@ const MARGIN_MS = 3_600_000;
 
 /** Adds the runs of past days to the sums of their products. No response of the API changes by it. */
 export async function foldRuns(ctx: Pick<Context, "db" | "now">): Promise<void> {
-  const target = new Date(Math.floor((ctx.now().getTime() - MARGIN_MS) / DAY_MS) * DAY_MS);
+  const now = ctx.now();
+  const target = new Date(Math.floor((now.getTime() - MARGIN_MS) / DAY_MS) * DAY_MS);
   let folded: Date | null;
-  do folded = await ctx.db.transaction().execute((tx) => foldRunsBefore(tx, target));
+  do folded = await ctx.db.transaction().execute((tx) => foldRunsBefore(tx, { target, now }));
   while (folded !== null && folded < target);
 }
 
