@@ -17,7 +17,12 @@ export class SilentConnections {
     });
   }
 
+  /** After the event loop has read what arrived while it was busy, which may be the request of such a connection. */
   close(): void {
+    setImmediate(() => this.#closeSilent());
+  }
+
+  #closeSilent(): void {
     for (const [socket, openedAt] of this.#openedAt)
       if (socket.bytesRead === 0 && performance.now() - openedAt > WAIT_MS) socket.destroy();
   }
