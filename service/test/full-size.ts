@@ -1,5 +1,5 @@
 /**
- * `npm run test:full` (CI) runs every case, `npm test` a fifth of the generated ones, always the same. `npm test` also skips the
+ * `npm run test:full` (CI) runs every case, `npm test` a part of the generated ones, always the same. `npm test` also skips the
  * files `*.full.*` and the tests with `inFullRun`: most of them need the demo shop, a browser or a process of their own.
  */
 export const isFullSize = process.env["STOA_TEST_FULL"] === "1";
@@ -7,7 +7,7 @@ export const isFullSize = process.env["STOA_TEST_FULL"] === "1";
 /** The options of a test that takes seconds, and whose main path another test covers. */
 export const inFullRun = { skip: isFullSize ? false : "npm run test:full" };
 
-/** The number of generated cases or concurrent requests, up to `full`. */
+/** The number of generated cases or concurrent requests: `full` in full size, else a fifth of it, or another part. */
 export const runs = (full: number, part = 5): number => (isFullSize ? full : Math.ceil(full / part));
 
 /** All cases in full size, else every third, or nth, from `first` on. */
