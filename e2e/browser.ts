@@ -1,7 +1,14 @@
 import { mkdir } from "node:fs/promises";
 import chromium from "@sparticuz/chromium";
+import { failureNotes } from "@stoa/service/test/failure-notes.ts";
 import { isFullSize } from "@stoa/service/test/full-size.ts";
-import { type Browser, type BrowserContext, type Page, chromium as playwright } from "playwright-core";
+import {
+  type Browser,
+  type BrowserContext,
+  type Page,
+  chromium as playwright,
+  type Request,
+} from "playwright-core";
 import { once } from "./once.ts";
 
 /** A folder for screenshots of the pages. */
@@ -9,6 +16,11 @@ const PICTURES = process.env["STOA_PICTURES"];
 
 /** Long, since the machine may be busy. */
 const TIMEOUT_MS = 120_000;
+
+/** Of a page, in the report of a failed test. */
+const REQUESTS_SHOWN = 12;
+/** Characters. */
+const TEXT_SHOWN = 3_000;
 
 // Our pages use no WebGL, and emulating a graphics card doubles the time.
 chromium.setGraphicsMode = false;
@@ -107,8 +119,28 @@ export async function openPage(context: BrowserContext, origin: string): Promise
     if (message.type() === "error") complaints.push(message.text());
   });
   page.on("pageerror", (error) => complaints.push(error.message));
+  describeOnFailure(page);
   return { page, foreign, complaints };
 }
+
+/** The report of a failed test has the text of the open pages and their last requests. */
+function describeOnFailure(page: Page): void {
+  const requests: Request[] = [];
+  page.on("request", (request) => {
+    requests.push(request);
+    if (requests.length > REQUESTS_SHOWN) requests.shift();
+  });
+  const describe = async () => {
+    const text = await page.evaluate("document.body.innerText").catch(String);
+    const lines = requests.map((request) => `${request.method()} ${request.url()} ${resultOf(request)}`);
+    return [`Page ${page.url()}`, String(text).slice(0, TEXT_SHOWN), ...lines].join("\n");
+  };
+  failureNotes.add(describe);
+  page.once("close", () => failureNotes.delete(describe));
+}
+
+const resultOf = (request: Request): string =>
+  String(request.failure()?.errorText ?? request.existingResponse()?.status() ?? "has no response yet");
 
 export const click = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).click();
 export const sees = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();

@@ -3,7 +3,6 @@ import type { Browser, BrowserContext } from "playwright-core";
 import { type Look, openContext } from "./browser.ts";
 import { openWebPage, signIn, type WebPage } from "./web.ts";
 
-const TIMEOUT_MS = 30_000;
 /** A name that is long, reads from right to left and has markup in it. */
 export const HOSTILE = `<img src=x onerror=alert(1)> 👩‍👩‍👧 עברית ${"long".repeat(12)}`;
 
@@ -20,7 +19,6 @@ export async function openMember(
 ): Promise<Member> {
   const session = given ?? (await market.createSession((await market.createUser({ name })).userId));
   const context = await openContext(browser, look);
-  context.setDefaultTimeout(TIMEOUT_MS);
   await signIn(context, market.origin, session);
   return { session, context };
 }

@@ -133,11 +133,11 @@ test("products: a file with three faults is refused by line, then imported; bulk
   const wrong = [...lines.map((line) => JSON.stringify(line)), '{"title": "No price"}'];
   // A file that is chosen while another one is checked takes its place.
   const held = Promise.withResolvers<void>();
-  const hold = async (route: Route) => {
+  // Not `times: 1`: it ends the interception of requests while the second one is under way.
+  await page.route("**/import?dryRun=true", async (route: Route) => {
     await held.promise;
     await route.continue();
-  };
-  await page.route("**/import?dryRun=true", hold, { times: 1 });
+  });
   await chooser.setInputFiles(file("replaced.jsonl", [JSON.stringify({ ...haiku, title: "Replaced" })]));
   await sees(page, "Checking the file…");
   await chooser.setInputFiles(file("wrong.jsonl", wrong));

@@ -1,5 +1,6 @@
 import type { TestEvent } from "node:test/reporters";
 import { inspect } from "node:util";
+import { failureNotes } from "../service/test/failure-notes.ts";
 import { descendantsCpuMs } from "./child-processes.ts";
 
 /** The result of a finished test or suite. */
@@ -20,12 +21,15 @@ export interface TestResult {
 /** Sends each result to the parent. */
 export default async function* report(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   for await (const event of events) {
-    if (event.type === "test:pass" || event.type === "test:fail") process.send!(resultOf(event));
+    if (event.type === "test:pass" || event.type === "test:fail") process.send!(await resultOf(event));
   }
   yield "";
 }
 
-function resultOf({ type, data }: Extract<TestEvent, { type: "test:pass" | "test:fail" }>): TestResult {
+async function resultOf({
+  type,
+  data,
+}: Extract<TestEvent, { type: "test:pass" | "test:fail" }>): Promise<TestResult> {
   const { name, nesting, details, skip } = data;
   return {
     type: type === "test:pass" ? "pass" : "fail",
@@ -35,7 +39,7 @@ function resultOf({ type, data }: Extract<TestEvent, { type: "test:pass" | "test
     skip: skip === undefined ? null : String(skip),
     ms: details.duration_ms,
     cpuMs: nesting === 0 ? cpuMs() : 0,
-    error: type === "test:fail" ? errorOf(data.details.error) : null,
+    error: type === "test:fail" ? await errorOf(data.details.error) : null,
   };
 }
 
@@ -44,6 +48,8 @@ function cpuMs(): number {
   return (user + system) / 1_000 + descendantsCpuMs(process.pid);
 }
 
-function errorOf(error: Error & { failureType?: string }): string | null {
-  return error.failureType === "subtestsFailed" ? null : inspect(error.cause ?? error);
+async function errorOf(error: Error & { failureType?: string }): Promise<string | null> {
+  if (error.failureType === "subtestsFailed") return null;
+  const notes = await Promise.all([...failureNotes].map((describe) => describe()));
+  return [inspect(error.cause ?? error), ...notes].join("\n");
 }
