@@ -80,10 +80,10 @@ test("README: two lines of the command line buy a prompt and run it", async () =
 });
 
 test("README: five lines of the SDK buy a prompt and run it", inFullRun, async () => {
-  const [, program] = /```js\n(.*?)```/s.exec(readme)!;
+  const [, program = ""] = /```js\n(.*?)```/s.exec(readme)!;
   const project = await temporaryFolder();
   await installSdk(project.path);
-  await writeFile(join(project.path, "buy.mjs"), `import { Stoa } from "@stoa/sdk";\n${program}`);
+  await writeFile(join(project.path, "buy.mjs"), program);
   const { stdout, stderr, code } = await shell(`cd ${project.path} && node buy.mjs`, {
     STOA_BASE_URL: `${service.origin}/v1`,
     STOA_API_KEY: service.key,
