@@ -710,7 +710,7 @@ export {
   rolePermissions,
   roles,
 } from "./core/permissions.ts";
-export { type Provider, providers } from "./core/providers.ts";
+export { type EmbeddingProvider, embeddingProviders, type Provider, providers } from "./core/providers.ts";
 export type { SignedRunReceipt } from "./core/signed-run-receipt.ts";
 export { hasInvisible, toVisibleLine, toVisibleText, visibleLine, visibleText } from "./core/visible-text.ts";
 export {
@@ -775,7 +775,7 @@ export {
   type SharedRun,
   TimeoutSeconds,
 } from "./execution/executions.ts";
-export type { AiModel } from "./execution/models.ts";
+export type { AiModel, ModelMode } from "./execution/models.ts";
 export {
   type ChatCompletion,
   type CreateChatCompletion,

@@ -1710,6 +1710,7 @@ export interface AiModelsListQuery {
   /** Items per page */
   limit?: undefined | number;
   provider?: undefined | Provider;
+  mode?: undefined | Open<"chat" | "embedding">;
   /** Only models that you have a key for, and the sandbox */
   usable?: undefined | boolean;
   /** A part of the id or the name */

@@ -2598,8 +2598,10 @@ export interface WorkflowExecution {
 }
 
 export interface AiModel {
-  /** For options.model of a run */
+  /** For options.model of a run, or for an embedding */
   id: string;
+  /** What it answers with: text, or the embeddings of texts */
+  mode: Open<"chat" | "embedding">;
   provider: Provider;
   name: string | null;
   /** Tokens of prompt and output together */
@@ -2608,7 +2610,7 @@ export interface AiModel {
   promptPrice: number | null;
   /** USD for a million tokens of a short prompt; null: unknown */
   completionPrice: number | null;
-  /** Whether a run takes it when neither the caller nor the product names a model */
+  /** Whether a run takes it when neither the caller nor the product names a model, or an embedding when its step names none */
   isDefault: boolean;
   /** Whether you have a key of the provider, or the sandbox needs none */
   isUsable: boolean;

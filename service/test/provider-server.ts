@@ -257,9 +257,22 @@ const ANSWER_TEXT = "An answer.";
 export const USAGE = { input: 12, output: 5 };
 
 function inWords(request: RecordedRequest, answer: Answer): object {
+  if (request.url.endsWith("/embeddings")) return toEmbeddings(request);
   const { text = ANSWER_TEXT, stop = "stop", usage = USAGE } = answer;
   const model = answer.model ?? modelOf(request);
   return answerIn[formatOf(request)]({ text, stop, usage, model });
+}
+
+/** One vector for each text, in the reverse order, which OpenAI's format allows. */
+function toEmbeddings(request: RecordedRequest): object {
+  const { input } = request.body as { input: string[] };
+  const data = input.map((text, index) => ({ object: "embedding", index, embedding: [text.length, 1] }));
+  return {
+    object: "list",
+    data: data.reverse(),
+    model: modelOf(request),
+    usage: { prompt_tokens: USAGE.input, total_tokens: USAGE.input },
+  };
 }
 
 /** Google has the model in the path. */

@@ -5,9 +5,12 @@ import { Provider } from "../core/providers.ts";
 
 const price = z.number().nullable().describe("USD for a million tokens of a short prompt; null: unknown");
 
+const modes = ["chat", "embedding"] as const;
+
 export const AiModel = z
   .object({
-    id: z.string().describe("For options.model of a run"),
+    id: z.string().describe("For options.model of a run, or for an embedding"),
+    mode: z.enum(modes).describe("What it answers with: text, or the embeddings of texts"),
     provider: Provider,
     name: z.string().nullable(),
     contextWindow: z.int().nullable().describe("Tokens of prompt and output together"),
@@ -15,12 +18,15 @@ export const AiModel = z
     completionPrice: price,
     isDefault: z
       .boolean()
-      .describe("Whether a run takes it when neither the caller nor the product names a model"),
+      .describe(
+        "Whether a run takes it when neither the caller nor the product names a model, or an embedding when its step names none",
+      ),
     isUsable: z.boolean().describe("Whether you have a key of the provider, or the sandbox needs none"),
   })
   .meta({ id: "AiModel" });
 
 export type AiModel = z.input<typeof AiModel>;
+export type ModelMode = (typeof modes)[number];
 
 export const list = endpoint({
   name: "ai.models.list",
@@ -34,6 +40,7 @@ export const list = endpoint({
   query: z.strictObject({
     ...paging,
     provider: filter(Provider),
+    mode: z.enum(modes).default("chat"),
     usable: queryFlag.describe("Only models that you have a key for, and the sandbox"),
     search: z.string().trim().max(100).optional().describe("A part of the id or the name"),
   }),

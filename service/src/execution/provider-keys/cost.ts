@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { ModelInfo, Usage } from "@pydantic/genai-prices";
+import type { ModelMode } from "@stoa/contract";
 import { deferPackage } from "../../core/defer-package.ts";
 import {
   estimateTokens,
@@ -50,6 +51,7 @@ export const PRICE_LIST = `genai-prices ${JSON.parse(manifest).dependencies["@py
 
 export interface ListedModel {
   id: string;
+  mode: ModelMode;
   name: string | null;
   contextWindow: number | null;
   /** USD for a million tokens, at the rate of short prompts. */
@@ -64,7 +66,7 @@ const HOUR_MS = 3_600_000;
 /** To price a thousand models takes 30 ms. Prices change with the hour. */
 const pricedModels = new Map<ProviderId, { hour: number; models: readonly ListedModel[] }>();
 
-/** The provider's models that answer with text and have a price; those that the list calls deprecated are left out. */
+/** The provider's models of both modes that have a price; those that the list calls deprecated are left out. */
 export function listPricedModels(provider: ProviderId, at: Date): readonly ListedModel[] {
   const hour = Math.floor(at.getTime() / HOUR_MS);
   const known = pricedModels.get(provider);
@@ -80,10 +82,12 @@ function priceModels(provider: ProviderId, at: Date): ListedModel[] {
   const usage = { input_tokens: PRICED_TOKENS, output_tokens: PRICED_TOKENS };
   return (priceList().findProvider({ providerId })?.models ?? []).flatMap((model) => {
     const price = priceList().calcPrice(usage, model.id, { providerId, timestamp: at });
+    const mode = modeOf(model);
     // Some names are found as another model: a run with them would have its price.
-    if (price?.model.id !== model.id || model.deprecated || !hasOutputPrice(model)) return [];
+    if (price?.model.id !== model.id || model.deprecated || !mode) return [];
     return {
       id: model.id,
+      mode,
       name: model.name ?? null,
       contextWindow: model.context_window ?? null,
       promptPrice: toMillionPrice(price.input_price),
@@ -113,10 +117,15 @@ export function findListPrice({ provider, model, at }: Omit<PricedCall, "usage">
   };
 }
 
-/** Embeddings and transcriptions have none. */
-function hasOutputPrice({ prices }: ModelInfo): boolean {
+/**
+ * The list does not say it. Embedding models are recognized by their names, because some have a price of an output, which they never have.
+ * null: another kind, such as transcriptions.
+ */
+function modeOf({ id, prices }: Pick<ModelInfo, "id" | "prices">): ModelMode | null {
   const all = Array.isArray(prices) ? prices.map((conditional) => conditional.prices) : [prices];
-  return all.some((each) => each.output_mtok !== undefined);
+  const has = (price: "input_mtok" | "output_mtok") => all.some((each) => each[price] !== undefined);
+  if (id.includes("embed")) return has("input_mtok") ? "embedding" : null;
+  return has("output_mtok") ? "chat" : null;
 }
 
 export function findContextWindow({ provider, model, at }: Omit<PricedCall, "usage">): number | null {

@@ -23,7 +23,7 @@ suite("GET /v1/ai/models", () => {
   test("of a provider: the default first, with price, window, and whether a key is there", async () => {
     const [first, ...others] = await list("&provider=openai");
     assert.deepEqual(first, {
-      ...{ id: "gpt-5-mini", provider: "openai", name: "GPT-5 mini", contextWindow: 400_000 },
+      ...{ id: "gpt-5-mini", mode: "chat", provider: "openai", name: "GPT-5 mini", contextWindow: 400_000 },
       ...{ promptPrice: 0.25, completionPrice: 2, isDefault: true, isUsable: true },
     });
     const ids = others.map(({ id }) => id);
@@ -32,6 +32,21 @@ suite("GET /v1/ai/models", () => {
     assert.ok(!ids.some((id) => /embedding|whisper/.test(id)), "they give no text");
     const [anthropic] = await list("&provider=ANTHROPIC");
     assert.deepEqual([anthropic!.id, anthropic!.isUsable], ["claude-sonnet-5", false]);
+  });
+
+  test("mode=embedding: the models of providers with embeddings, with the price of their input", async () => {
+    const [first, ...others] = await list("&provider=openai&mode=embedding");
+    assert.deepEqual(first, {
+      ...{ id: "text-embedding-3-small", mode: "embedding", provider: "openai", name: "text embedding 3" },
+      ...{ contextWindow: 8_192, promptPrice: 0.02, completionPrice: 0, isDefault: true, isUsable: true },
+    });
+    assert.ok(others.some(({ id }) => id === "text-embedding-3-large"));
+    const all = await list("&mode=embedding");
+    assert.deepEqual(
+      [...new Set(all.map(({ provider }) => provider))],
+      ["openai", "mistral", "openrouter", "ollama", "sandbox"],
+    );
+    assert.ok(!(await list("&provider=mistral")).some(({ id }) => id.includes("embed")));
   });
 
   test("what costs nothing, and what has no known price", async () => {

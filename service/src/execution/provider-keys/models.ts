@@ -1,12 +1,17 @@
-import { type AiModel, type Provider, providers } from "@stoa/contract";
+import { type AiModel, type ModelMode, type Provider, providers } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { defaultModels } from "../../integrations/ai-providers/ai-provider.ts";
+import {
+  defaultEmbeddingModels,
+  defaultModels,
+  hasEmbeddings,
+} from "../../integrations/ai-providers/ai-provider.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import { listPricedModels } from "./cost.ts";
 import { listUsableProviders } from "./queries.ts";
 
 interface ModelQuery extends Paging {
   provider?: Provider | undefined;
+  mode: ModelMode;
   usable: boolean;
   search?: string | undefined;
 }
@@ -25,7 +30,7 @@ export async function listModels(
     .filter((provider) => provider !== "sandbox" || ctx.config.sandbox)
     .filter((provider) => query.provider === undefined || provider === query.provider)
     .filter((provider) => !query.usable || usable.has(provider))
-    .flatMap((provider) => modelsOf(provider, ctx.now()))
+    .flatMap((provider) => modelsOf(provider, query.mode, ctx.now()))
     .filter(({ id, name }) => `${id} ${name ?? ""}`.toLowerCase().includes(words));
   const start = offsetOf(query);
   return {
@@ -37,9 +42,12 @@ export async function listModels(
 }
 
 /** With the default model first, also where no price is known. */
-function modelsOf(provider: Provider, at: Date): ModelFields[] {
-  const defaultId = defaultModels[provider];
-  const listed = listPricedModels(provider, at).toSorted((a, b) => (a.id < b.id ? -1 : 1));
+function modelsOf(provider: Provider, mode: ModelMode, at: Date): ModelFields[] {
+  const defaultId = findDefaultModel(provider, mode);
+  if (defaultId === undefined) return [];
+  const listed = listPricedModels(provider, at)
+    .filter((model) => model.mode === mode)
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1));
   const toModel = (model: Omit<ModelFields, "provider" | "isDefault">): ModelFields => ({
     ...model,
     provider,
@@ -50,10 +58,17 @@ function modelsOf(provider: Provider, at: Date): ModelFields[] {
   const price = provider === "sandbox" ? 0 : null;
   const unlisted = {
     id: defaultId,
+    mode,
     name: null,
     contextWindow: null,
     promptPrice: price,
     completionPrice: price,
   };
   return [toModel(listed.find(({ id }) => id === defaultId) ?? unlisted), ...others];
+}
+
+/** undefined: the provider has no models of this mode; null: only the owner of the server knows them. */
+function findDefaultModel(provider: Provider, mode: ModelMode): string | null | undefined {
+  if (mode === "chat") return defaultModels[provider];
+  return hasEmbeddings(provider) ? defaultEmbeddingModels[provider] : undefined;
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
+import { embeddingProviders } from "@stoa/contract";
 import { JUDGE_INSTRUCTIONS, toJudgeMessage } from "@stoa/evaluation/judge-prompt";
 import { readJudgeAnswer } from "@stoa/evaluation/judgment";
 import {
@@ -20,7 +21,13 @@ import {
   type TestProviderOptions,
 } from "../../../test/providers.ts";
 import { TargetTimeout } from "../egress/guarded-fetch.ts";
-import type { ProviderCall } from "./ai-provider.ts";
+import {
+  type AiProviders,
+  CallProgress,
+  type EmbeddingCall,
+  type ProviderCall,
+  type ProviderId,
+} from "./ai-provider.ts";
 import { createSandbox, withSandbox } from "./sandbox.ts";
 import { createSdkProviders } from "./sdk-providers.ts";
 
@@ -500,6 +507,141 @@ test("groq with options: sends OpenAI's fields, and a limit without maxTokens", 
   await providers.run(providerCall("groq", { messages, options: { capTokens: 9 } }));
   assert.deepEqual(lastOf(server).body, { ...sent, max_tokens: 9 });
   assert.equal(lastOf(server).headers.authorization, `Bearer ${GOOD_KEY}`);
+});
+
+const embeddingCall = (provider: ProviderId, more: Partial<EmbeddingCall> = {}): EmbeddingCall => ({
+  ...{ provider, apiKey: GOOD_KEY, baseUrl: null, model: "some-embedding" },
+  ...{ texts: [PROMPT_MARKER, "short"], signal: new AbortController().signal },
+  ...more,
+});
+
+for (const provider of embeddingProviders.filter((id) => id !== "sandbox")) {
+  test(`${provider}: embeddings: the vectors in the order of the texts, with usage`, async (t) => {
+    const { server, providers } = await openTestProviders(t);
+    const progress = new CallProgress();
+    assert.deepEqual(await providers.embed(embeddingCall(provider, { progress })), {
+      ...{
+        vectors: [
+          [PROMPT_MARKER.length, 1],
+          ["short".length, 1],
+        ],
+        model: "some-embedding",
+        attempts: 1,
+      },
+      usage: { promptTokens: 12, completionTokens: 0, totalTokens: 12 },
+    });
+    const { url, body, headers } = lastOf(server);
+    const sent = { model: "some-embedding", input: [PROMPT_MARKER, "short"], encoding_format: "float" };
+    assert.deepEqual([url, body, progress.isSent], ["/v1/embeddings", sent, true]);
+    assert.equal(headers.authorization, `Bearer ${GOOD_KEY}`);
+  });
+}
+
+test("embeddings of another provider: PROVIDER_NOT_SUPPORTED, without a request", async (t) => {
+  const { server, providers } = await openTestProviders(t);
+  for (const provider of ["anthropic", "google", "groq", "deepseek", "xai"] as const) {
+    const error = await embeddingErrorOf(providers, embeddingCall(provider));
+    assert.deepEqual([error.code, error.attempts], ["PROVIDER_NOT_SUPPORTED", 0]);
+    assert.match(error.message, /Embeddings of \w+ are not supported: use a key of openai, mistral/);
+  }
+  assert.equal(server.requests.length, 0);
+});
+
+const embeddingErrorOf = (providers: AiProviders, call: EmbeddingCall) =>
+  providerErrorOf({ ...providers, run: () => providers.embed(call) as never }, providerCall(call.provider));
+
+test("embeddings with a fault: the same codes, retries and abort as other calls", async (t) => {
+  const { server, providers, sleeps } = await openTestProviders(t);
+  const faults = [
+    ["cut", "PROVIDER_BAD_RESPONSE"],
+    ["reset", "PROVIDER_BAD_RESPONSE"],
+    ["bad-json", "PROVIDER_BAD_RESPONSE"],
+    ["quota", "PROVIDER_QUOTA_EXHAUSTED"],
+    ["no-model", "PROVIDER_NOT_SUPPORTED"],
+    ["context", "CONTEXT_LENGTH_EXCEEDED"],
+  ] satisfies [Misbehaviour, string][];
+  for (const provider of ["openai", "ollama"] as const)
+    for (const [reply, code] of faults) {
+      server.next(reply);
+      assert.equal((await embeddingErrorOf(providers, embeddingCall(provider))).code, code, reply);
+    }
+  assert.equal(sleeps.length, 0);
+  server.next({ status: 500 });
+  assert.equal((await providers.embed(embeddingCall("openai"))).attempts, 2);
+  server.next("hang");
+  const caller = new AbortController();
+  const arrived = server.nextRequest();
+  const waiting = providers.embed(embeddingCall("mistral", { signal: caller.signal }));
+  await arrived;
+  caller.abort(new Error("gone"));
+  await assert.rejects(waiting, { message: "gone" });
+});
+
+test("hostile or broken embeddings: PROVIDER_BAD_RESPONSE with the usage, and only our words", async (t) => {
+  const { server, providers } = await openTestProviders(t, { limits: { maxResponseBytes: 20_000_000 } });
+  const items = (...vectors: unknown[]) => vectors.map((embedding, index) => ({ index, embedding }));
+  const bodies: [unknown, RegExp][] = [
+    [items([1]), /sent 1 for 2 texts/],
+    [items([1], [1], [1]), /sent 3 for 2 texts/],
+    [items([1], []), /no list of numbers, or empty/],
+    [items([1], PROMPT_MARKER), /no list of numbers, or empty/],
+    [[null, PROMPT_MARKER], /no list of numbers, or empty/],
+    [items([1], [1, 2]), /different numbers of dimensions/],
+    [items([1], [PROMPT_MARKER]), /no number/],
+    [items([1], [null]), /no number/],
+    [items([1], [1e200]), /not finite, or too large/],
+    [items([1], [0]), /zero in all dimensions/],
+    [items(Array(8_193).fill(1), [1]), /8193 dimensions; at most 8192/],
+    [
+      [
+        { index: 0, embedding: [1] },
+        { index: 0, embedding: [1] },
+      ],
+      /indexes/,
+    ],
+    [
+      [
+        { index: 0, embedding: [1] },
+        { index: 5, embedding: [1] },
+      ],
+      /indexes/,
+    ],
+    [
+      [
+        { index: "__proto__", embedding: [1] },
+        { index: 1, embedding: [1] },
+      ],
+      /indexes/,
+    ],
+  ];
+  for (const [data, message] of bodies) {
+    server.next({ status: 200, body: { data, usage: { prompt_tokens: 7 } } });
+    const error = await embeddingErrorOf(providers, embeddingCall("openrouter"));
+    assert.deepEqual([error.code, error.info.usage?.promptTokens], ["PROVIDER_BAD_RESPONSE", 7]);
+    assert.match(error.message, message);
+  }
+  server.next({ status: 200, body: '{"data":[{"embedding":[1e999]},{"embedding":[1]}]}' });
+  assert.match((await embeddingErrorOf(providers, embeddingCall("openai"))).message, /not finite/);
+  server.next({ status: 200, body: " ".repeat(9_000_000) });
+  const large = await embeddingErrorOf(providers, embeddingCall("openai-compatible"));
+  assert.deepEqual([large.code, large.info.reason], ["PROVIDER_BAD_RESPONSE", "response_too_large"]);
+  server.next({
+    status: 200,
+    body: { data: items([3, 4], [1, 0]), model: "\0m", usage: { prompt_tokens: -1 } },
+  });
+  const { model, usage } = await providers.embed(embeddingCall("ollama"));
+  assert.deepEqual([model, usage.estimated, usage.promptTokens], ["m", true, 8]);
+});
+
+test("sandbox embeddings: texts of the same words have the same direction, others are far, magic models fail", async () => {
+  const sandbox = createSandbox();
+  const embed = async (model: string, ...texts: string[]) =>
+    (await sandbox.embed(embeddingCall("sandbox", { model, texts }))).vectors;
+  const [a, b, other, none] = await embed("sandbox", "[sandbox] Rain falls.", "falls, RAIN", "sun", "…");
+  assert.deepEqual(a, b);
+  const product = (one: number[], two: number[]) => one.reduce((sum, value, at) => sum + value * two[at]!, 0);
+  assert.deepEqual([product(a!, other!), product(a!, none!), product(none!, none!)], [0, 0, 1]);
+  await assert.rejects(embed("sandbox-429", "a"), { code: "PROVIDER_RATE_LIMITED" });
 });
 
 const sandboxed = (model: string, more: Partial<ProviderCall> = {}) =>

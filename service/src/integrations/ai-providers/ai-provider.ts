@@ -1,4 +1,10 @@
-import { type ErrorCode, errorCatalogue, type Provider } from "@stoa/contract";
+import {
+  type EmbeddingProvider,
+  type ErrorCode,
+  embeddingProviders,
+  errorCatalogue,
+  type Provider,
+} from "@stoa/contract";
 
 declare module "../../core/context.ts" {
   interface Integrations {
@@ -20,6 +26,19 @@ export const defaultModels: Readonly<Record<ProviderId, string | null>> = {
   xai: "grok-4.3",
   openrouter: "openai/gpt-5-mini",
   ollama: "llama3.2",
+  "openai-compatible": null,
+  sandbox: "sandbox",
+};
+
+export const hasEmbeddings = (provider: ProviderId): provider is EmbeddingProvider =>
+  (embeddingProviders as readonly ProviderId[]).includes(provider);
+
+/** As `defaultModels`, for an embedding. */
+export const defaultEmbeddingModels: Readonly<Record<EmbeddingProvider, string | null>> = {
+  openai: "text-embedding-3-small",
+  mistral: "mistral-embed",
+  openrouter: "openai/text-embedding-3-small",
+  ollama: "nomic-embed-text",
   "openai-compatible": null,
   sandbox: "sandbox",
 };
@@ -80,6 +99,19 @@ export interface ProviderCall extends ProviderKey {
   sample?: string;
 }
 
+/** A request for the vectors of texts. */
+export interface EmbeddingCall extends ProviderKey {
+  model: string;
+  /** 1 to MAX_EMBEDDED_TEXTS. */
+  texts: readonly string[];
+  signal: AbortSignal;
+  timeoutMs?: number | undefined;
+  progress?: CallProgress | undefined;
+}
+
+/** Of one call: Mistral's limit, the lowest. */
+export const MAX_EMBEDDED_TEXTS = 32;
+
 export class CallProgress {
   /** The provider has the request: it may bill for it. */
   isSent = false;
@@ -117,6 +149,11 @@ export interface ProviderAnswer {
   attempts: number;
 }
 
+export interface EmbeddingAnswer extends Pick<ProviderAnswer, "model" | "usage" | "attempts"> {
+  /** In the order of the texts. All have the same number of dimensions, and a direction. */
+  vectors: number[][];
+}
+
 /** `unreachable`: the provider did not respond, so the key may be valid. */
 export type KeyStatus = "valid" | "invalid" | "unreachable";
 
@@ -128,6 +165,8 @@ export interface AiProviders {
    * the provider only while the caller asks for more.
    */
   stream(call: ProviderCall): AsyncGenerator<string, ProviderAnswer, undefined>;
+  /** Returns the vectors of texts or throws a ProviderError. Retries as `run` does. */
+  embed(call: EmbeddingCall): Promise<EmbeddingAnswer>;
   /** Asks the provider whether the key is valid, without using tokens. */
   verify(key: ProviderKey, signal?: AbortSignal): Promise<KeyStatus>;
   /** Throws PROVIDER_UNAVAILABLE if a call would be refused now without being sent. */

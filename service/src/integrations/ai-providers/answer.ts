@@ -31,12 +31,15 @@ const finishReasons: ReadonlyMap<string, FinishReason> = new Map<string, FinishR
 const toFinishReason = ({ finishReason: { unified, raw } }: CallResult): FinishReason =>
   finishReasons.get(unified) ?? finishReasons.get(raw ?? "") ?? "other";
 
+/** Any user may run the server: a name that PostgreSQL cannot store must not prevent the record of the run. */
+export const toModelName = (name: string): string =>
+  name.replaceAll("\0", "").slice(0, MAX_MODEL_NAME).toWellFormed();
+
 /** Converts the result of a call. Throws a ProviderError if it is no complete answer. */
 export function toAnswer(result: CallResult, call: ProviderCall, attempts: number): ProviderAnswer {
   const answer: ProviderAnswer = {
     output: result.output,
-    // Any user may run the server: a name that PostgreSQL cannot store must not prevent the record of the run.
-    model: (result.model ?? call.model).replaceAll("\0", "").slice(0, MAX_MODEL_NAME).toWellFormed(),
+    model: toModelName(result.model ?? call.model),
     finishReason: toFinishReason(result),
     usage: toUsage(result.usage, call, result.output),
     attempts,
@@ -97,8 +100,8 @@ function toUsage(
 const MAX_TOKENS = 2 ** 31 - 1;
 
 /** Counts become money, and any user may run the server: only plausible counts are accepted. */
-function countOf(tokens: number | undefined): number | undefined {
-  if (tokens === undefined || !Number.isInteger(tokens)) return undefined;
+export function countOf(tokens: unknown): number | undefined {
+  if (typeof tokens !== "number" || !Number.isInteger(tokens)) return undefined;
   return tokens >= 0 && tokens <= MAX_TOKENS ? tokens : undefined;
 }
 

@@ -3,6 +3,8 @@ import type { Metrics } from "../../core/telemetry/metrics.ts";
 import { markFailed, serverAttributes, tracer } from "../../core/telemetry/tracing.ts";
 import {
   type AiProviders,
+  type EmbeddingAnswer,
+  type EmbeddingCall,
   type ProviderAnswer,
   type ProviderCall,
   ProviderError,
@@ -28,19 +30,24 @@ export const telemetryNameOf = (provider: ProviderId): string => conventionalNam
  * trace context is not sent to providers.
  */
 export function withTelemetry(providers: AiProviders, metrics: Metrics, addressOf: AddressOf): AiProviders {
+  const recordCall = async <Answer extends ProviderAnswer | EmbeddingAnswer>(
+    call: ProviderCall | EmbeddingCall,
+    make: () => Promise<Answer>,
+  ): Promise<Answer> => {
+    const telemetry = new CallTelemetry(metrics, call, addressOf(call), false);
+    try {
+      const answer = await make();
+      telemetry.onSuccess(answer);
+      return answer;
+    } catch (error) {
+      telemetry.onFailure(error);
+      throw error;
+    }
+  };
   return {
     ...providers,
-    async run(call) {
-      const telemetry = new CallTelemetry(metrics, call, addressOf(call), false);
-      try {
-        const answer = await providers.run(call);
-        telemetry.onSuccess(answer);
-        return answer;
-      } catch (error) {
-        telemetry.onFailure(error);
-        throw error;
-      }
-    },
+    run: (call) => recordCall(call, () => providers.run(call)),
+    embed: (call) => recordCall(call, () => providers.embed(call)),
     async *stream(call) {
       const telemetry = new CallTelemetry(metrics, call, addressOf(call), true);
       const pieces = providers.stream(call);
@@ -63,7 +70,7 @@ export function withTelemetry(providers: AiProviders, metrics: Metrics, addressO
 
 class CallTelemetry {
   readonly #metrics: Metrics;
-  readonly #call: ProviderCall;
+  readonly #call: ProviderCall | EmbeddingCall;
   readonly #isStream: boolean;
   readonly #span: Span;
   readonly #operation: Attributes;
@@ -71,18 +78,24 @@ class CallTelemetry {
   #firstChunkSeconds: number | undefined;
   #hasEnded = false;
 
-  constructor(metrics: Metrics, call: ProviderCall, address: string | undefined, isStream: boolean) {
+  constructor(
+    metrics: Metrics,
+    call: ProviderCall | EmbeddingCall,
+    address: string | undefined,
+    isStream: boolean,
+  ) {
     this.#metrics = metrics;
     this.#call = call;
     this.#isStream = isStream;
     const server = serverAttributes(address);
+    const name = "texts" in call ? "embeddings" : "chat";
     const operation = {
-      "gen_ai.operation.name": "chat",
+      "gen_ai.operation.name": name,
       "gen_ai.provider.name": telemetryNameOf(call.provider),
     };
     // Users name these servers, and there may be any number of them: they are in spans, not in metrics.
     this.#operation = call.baseUrl === null ? { ...operation, ...server } : operation;
-    this.#span = tracer.startSpan(`chat ${call.model}`, {
+    this.#span = tracer.startSpan(`${name} ${call.model}`, {
       kind: call.provider === "sandbox" ? SpanKind.INTERNAL : SpanKind.CLIENT,
       attributes: { ...operation, ...server, ...requestAttributes(call, isStream) },
     });
@@ -92,10 +105,13 @@ class CallTelemetry {
     this.#firstChunkSeconds = this.#seconds();
   }
 
-  onSuccess({ model, finishReason, usage, attempts }: ProviderAnswer): void {
+  onSuccess(answer: ProviderAnswer | EmbeddingAnswer): void {
+    const { model, usage, attempts } = answer;
     this.#span.setAttributes({
       "gen_ai.response.model": model,
-      "gen_ai.response.finish_reasons": [finishReason],
+      ...("vectors" in answer
+        ? { "gen_ai.embeddings.dimension.count": answer.vectors[0]?.length ?? 0 }
+        : { "gen_ai.response.finish_reasons": [answer.finishReason] }),
       "stoa.provider.attempts": attempts,
       ...usageAttributes(usage),
     });
@@ -135,17 +151,23 @@ class CallTelemetry {
 
   #recordTokens(operation: Attributes, { promptTokens, completionTokens }: TokenUsage): void {
     this.#metrics.tokens(promptTokens, { ...operation, "gen_ai.token.type": "input" });
+    if ("texts" in this.#call) return;
     this.#metrics.tokens(completionTokens, { ...operation, "gen_ai.token.type": "output" });
   }
 }
 
-const requestAttributes = ({ model, options }: ProviderCall, isStream: boolean): Attributes => ({
-  "gen_ai.request.model": model,
-  "gen_ai.output.type": "text",
-  ...(isStream && { "gen_ai.request.stream": true }),
-  ...(options.temperature !== undefined && { "gen_ai.request.temperature": options.temperature }),
-  ...(options.maxTokens !== undefined && { "gen_ai.request.max_tokens": options.maxTokens }),
-});
+function requestAttributes(call: ProviderCall | EmbeddingCall, isStream: boolean): Attributes {
+  const requested = { "gen_ai.request.model": call.model };
+  if ("texts" in call) return { ...requested, "gen_ai.request.encoding_formats": ["float"] };
+  const { temperature, maxTokens } = call.options;
+  return {
+    ...requested,
+    "gen_ai.output.type": "text",
+    ...(isStream && { "gen_ai.request.stream": true }),
+    ...(temperature !== undefined && { "gen_ai.request.temperature": temperature }),
+    ...(maxTokens !== undefined && { "gen_ai.request.max_tokens": maxTokens }),
+  };
+}
 
 /** Counts of the provider; estimates are not reported as its counts. */
 function usageAttributes(usage: TokenUsage): Attributes {

@@ -14,20 +14,22 @@ export function withBreaker(
   const fail = (key: ProviderKey, permit: CircuitPermit, error: unknown) => {
     if (permit[classifyError(error)]()) opened(key);
   };
+  const callOnce = async <Answer>(key: ProviderKey, call: () => Promise<Answer>): Promise<Answer> => {
+    const permit = enterCircuit(breaker, key);
+    try {
+      const answer = await call();
+      permit.onSuccess();
+      return answer;
+    } catch (error) {
+      fail(key, permit, error);
+      throw error;
+    }
+  };
   return {
     ...providers,
     mustBeAvailable: (key) => mustBeClosed(key, breaker.secondsToWait(circuitNameOf(key))),
-    async run(call) {
-      const permit = enterCircuit(breaker, call);
-      try {
-        const answer = await providers.run(call);
-        permit.onSuccess();
-        return answer;
-      } catch (error) {
-        fail(call, permit, error);
-        throw error;
-      }
-    },
+    run: (call) => callOnce(call, () => providers.run(call)),
+    embed: (call) => callOnce(call, () => providers.embed(call)),
     async *stream(call) {
       const permit = enterCircuit(breaker, call);
       const pieces = providers.stream(call);

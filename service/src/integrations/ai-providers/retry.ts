@@ -47,7 +47,7 @@ export function startDeadline(
 /** Waits for the next attempt. Throws the error of the last one if none may follow. */
 export async function waitForRetry(
   { random, sleep }: RetryOptions,
-  call: ProviderCall,
+  call: Pick<ProviderCall, "signal">,
   deadline: Deadline,
   failure: CallFailure,
   attempts: number,

@@ -1,7 +1,14 @@
 import { createHash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { JUDGE_INSTRUCTIONS, readJudgeMessage } from "@stoa/evaluation/judge-prompt";
-import { type AiProviders, estimateTokens, type ProviderAnswer, type ProviderCall } from "./ai-provider.ts";
+import {
+  type AiProviders,
+  type EmbeddingAnswer,
+  type EmbeddingCall,
+  estimateTokens,
+  type ProviderAnswer,
+  type ProviderCall,
+} from "./ai-provider.ts";
 import { toFailure } from "./provider-errors.ts";
 
 export interface SandboxOptions {
@@ -35,14 +42,21 @@ const OWN_MODELS: ReadonlySet<string> = new Set(["sandbox", "sandbox-slow"]);
 export function createSandbox({
   sleep = (ms, signal) => wait(ms, undefined, { signal }),
 }: SandboxOptions = {}): AiProviders {
+  const begin = async ({ signal, progress, model }: ProviderCall | EmbeddingCall): Promise<void> => {
+    signal.throwIfAborted();
+    if (progress) progress.isSent = true;
+    if (model === "sandbox-slow") await sleepUnlessAborted(sleep, signal);
+  };
   return {
     async run(call) {
-      call.signal.throwIfAborted();
-      if (call.progress) call.progress.isSent = true;
-      if (call.model === "sandbox-slow") await sleepUnlessAborted(sleep, call.signal);
+      await begin(call);
       return answer(call);
     },
     stream: (call) => stream(call, sleep),
+    async embed(call) {
+      await begin(call);
+      return embed(call);
+    },
     verify: async () => "valid",
   };
 }
@@ -52,6 +66,7 @@ export function withSandbox(real: AiProviders, sandbox: AiProviders): AiProvider
   return {
     run: (call) => of(call.provider).run(call),
     stream: (call) => of(call.provider).stream(call),
+    embed: (call) => of(call.provider).embed(call),
     verify: (key, signal) => of(key.provider).verify(key, signal),
     mustBeAvailable: (key) => of(key.provider).mustBeAvailable?.(key),
     close: async () => real.close?.(),
@@ -100,6 +115,36 @@ function answer(call: ProviderCall): ProviderAnswer {
     prompt,
     SANDBOX_LABEL + (call.sample ?? practiceJudgment(call) ?? inventedText(call)),
   );
+}
+
+function embed(call: EmbeddingCall): EmbeddingAnswer {
+  const fault = magicFaults.get(call.model);
+  if (fault) throw toFailure(fault, call, 1).error;
+  const promptTokens = call.texts.reduce((sum, text) => sum + estimateTokens(text), 0);
+  return {
+    vectors: call.texts.map(countWords),
+    model: call.model,
+    usage: { promptTokens, completionTokens: 0, totalTokens: promptTokens },
+    attempts: 1,
+  };
+}
+
+const DIMENSIONS = 256;
+
+/**
+ * A vector without a model: how often each word occurs, by a hash of the word. Texts of the same words have the same direction, and the label
+ * of an answer is no word of it. The first dimension is for texts without a word.
+ */
+function countWords(text: string): number[] {
+  const vector = Array<number>(DIMENSIONS).fill(0);
+  const unlabeled = text.startsWith(SANDBOX_LABEL) ? text.slice(SANDBOX_LABEL.length) : text;
+  const words = unlabeled.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const dimensions = words.map(
+    (word) => 1 + (createHash("sha256").update(word).digest().readUInt32BE() % (DIMENSIONS - 1)),
+  );
+  for (const dimension of dimensions.length > 0 ? dimensions : [0])
+    vector[dimension] = (vector[dimension] ?? 0) + 1;
+  return vector;
 }
 
 /** A text that the rubric quotes. */

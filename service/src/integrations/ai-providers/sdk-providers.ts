@@ -1,6 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { type AiProviders, defaultDeadlines, type ProviderAnswer, type ProviderId } from "./ai-provider.ts";
 import { AnswerMemory } from "./answer-memory.ts";
+import { embedWithDeadline } from "./embeddings.ts";
 import { streamWithDeadline } from "./stream.ts";
 import { VERIFY_MS, verifyKey } from "./verify-key.ts";
 
@@ -36,6 +37,7 @@ export function createSdkProviders(options: SdkProvidersOptions): AiProviders {
   return {
     run: (call) => collectAnswer(streamWithDeadline(providers, call)),
     stream: (call) => streamWithDeadline(providers, call),
+    embed: (call) => embedWithDeadline(providers, call),
     verify: (key, signal) => verifyKey(providers, key, signal),
   };
 }

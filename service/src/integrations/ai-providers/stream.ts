@@ -15,7 +15,7 @@ import {
 } from "./models.ts";
 import { type CallFailure, toFailure } from "./provider-errors.ts";
 import { type Deadline, type RetryOptions, startDeadline, waitForRetry } from "./retry.ts";
-import { withResponseStatus } from "./upstream-error.ts";
+import { ErrorResponseFound, withResponseStatus } from "./upstream-error.ts";
 
 type Pieces = AsyncGenerator<string, ProviderAnswer, undefined>;
 type Providers = ProviderAccess & RetryOptions & { answerMemory: AnswerMemory };
@@ -231,19 +231,6 @@ class ChatStreamFound extends Error {
   constructor(body: ReadableStream<Uint8Array>) {
     super("the stream is read elsewhere");
     this.body = body;
-  }
-}
-
-/** The error of a provider, instead of a stream or in it. Only its codes are read. */
-class ErrorResponseFound extends Error {
-  readonly statusCode: number;
-  readonly responseBody: string;
-  readonly responseHeaders: Record<string, string>;
-  constructor(statusCode: number, responseBody: string, responseHeaders: Record<string, string> = {}) {
-    super("the provider sent an error");
-    this.statusCode = statusCode;
-    this.responseBody = responseBody;
-    this.responseHeaders = responseHeaders;
   }
 }
 

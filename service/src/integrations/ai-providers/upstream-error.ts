@@ -39,6 +39,19 @@ const phaseOfCode: ReadonlyMap<unknown, TimeoutPhase> = new Map<unknown, Timeout
   ["UND_ERR_BODY_TIMEOUT", "idle"],
 ]);
 
+/** The error of a provider, instead of an answer or in its stream. Only its codes are read. */
+export class ErrorResponseFound extends Error {
+  readonly statusCode: number;
+  readonly responseBody: string;
+  readonly responseHeaders: Record<string, string>;
+  constructor(statusCode: number, responseBody: string, responseHeaders: Record<string, string> = {}) {
+    super("the provider sent an error");
+    this.statusCode = statusCode;
+    this.responseBody = responseBody;
+    this.responseHeaders = responseHeaders;
+  }
+}
+
 /** Fields of APICallError, recognized by shape, so that this module does not load the SDK. */
 interface CallError {
   statusCode?: unknown;
