@@ -2546,7 +2546,7 @@ export interface WorkflowStep {
   stepId: string;
   /** Index of a map's item, from 0; null: the step itself */
   index: number | null;
-  type: Open<"prompt" | "transform" | "map" | "approval" | "delay" | "product">;
+  type: Open<"prompt" | "embedding" | "transform" | "map" | "approval" | "delay" | "product">;
   status: Open<"queued" | "running" | "waiting" | "completed" | "failed" | "skipped" | "canceled">;
   /** Number of calls */
   attempt: number;

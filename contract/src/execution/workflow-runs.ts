@@ -193,7 +193,7 @@ export const WorkflowStep = z
   .object({
     stepId: z.string(),
     index: z.int().nullable().describe("Index of a map's item, from 0; null: the step itself"),
-    type: z.enum(["prompt", "transform", "map", "approval", "delay", "product"]),
+    type: z.enum(["prompt", "embedding", "transform", "map", "approval", "delay", "product"]),
     status: z.enum(stepStatuses),
     attempt: z.int().describe("Number of calls"),
     possiblyRepeated: z

@@ -53,6 +53,7 @@ export const DiscountIcon = drawn(tabler.discount);
 export const DisputeIcon = drawn(tabler.gavel);
 export const DoneIcon = drawn(tabler.circleCheck);
 export const DownloadIcon = drawn(tabler.download);
+export const EmbeddingIcon = drawn(tabler.equal);
 export const EventsIcon = drawn(tabler.activity);
 export const EyeIcon = drawn(tabler.eye);
 export const FileIcon = drawn(tabler.file);

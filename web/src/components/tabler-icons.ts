@@ -121,6 +121,7 @@ export const dots = [
   "M18 12a1 1 0 1 0 2 0a1 1 0 1 0 -2 0",
 ];
 export const download = ["M4 17v2a2 2 0 0 0 2 2h12a2 2 0 0 0 2 -2v-2", "M7 11l5 5l5 -5", "M12 4l0 12"];
+export const equal = ["M5 10h14", "M5 14h14"];
 export const externalLink = [
   "M12 6h-6a2 2 0 0 0 -2 2v10a2 2 0 0 0 2 2h10a2 2 0 0 0 2 -2v-6",
   "M11 13l9 -9",

@@ -21,6 +21,11 @@ export const providerName = (id: string): string => (id === "sandbox" ? "Sandbox
 /** Whose address the person knows, not the service. */
 export const hasOwnAddress = (id: string): boolean => id === "ollama" || id === "openai-compatible";
 
+/** Those that answer with embeddings. */
+export const HAS_EMBEDDINGS: ReadonlySet<string> = new Set([
+  ...["openai", "mistral", "openrouter", "ollama", "openai-compatible", "sandbox"],
+]);
+
 const ANY_MODEL = new Set(["openrouter", "ollama", "openai-compatible", "sandbox"]);
 
 /** Whether its keys run every product, because it serves models of all makers. */

@@ -40,11 +40,13 @@ export function costOf(
  * tokens. The outputs of earlier steps, which its prompt may contain, are not known yet. null: no price is known.
  */
 export function expectedCost(
-  { calls, promptTokens, completionTokens, provider }: EstimatedCall,
+  { calls, promptTokens, completionTokens, provider, cost }: EstimatedCall,
   models: AiModel[],
   modelId: string | null,
 ): number | null {
   if (provider === "sandbox") return 0;
+  // An embedding: none of its texts is known yet.
+  if (completionTokens.max === 0) return cost.min;
   const answer = Math.min(completionTokens.max ?? EXPECTED_TOKENS, EXPECTED_TOKENS);
   const model = models.find(({ id }) => id === modelId);
   const each = costOf(model, promptTokens.min, answer);

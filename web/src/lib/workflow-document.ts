@@ -1,3 +1,5 @@
+import { HAS_EMBEDDINGS } from "./providers.ts";
+
 /** A workflow while its author edits it: it may have any shape that JSON can have. */
 
 export type Json = unknown;
@@ -20,7 +22,15 @@ export interface EditedStep extends JsonObject {
   id: string;
 }
 
-export const STEP_TYPES = ["prompt", "map", "product", "approval", "transform", "delay"] as const;
+export const STEP_TYPES = [
+  "prompt",
+  "map",
+  "product",
+  "approval",
+  "transform",
+  "embedding",
+  "delay",
+] as const;
 export type StepType = (typeof STEP_TYPES)[number];
 
 export const isObject = (value: unknown): value is JsonObject =>
@@ -110,6 +120,11 @@ export function newStep(type: StepType, id: string, needs: string[], provider: s
     product: { productId: "", variables: {} },
     approval: { timeoutSeconds: 86_400, prompt: "Go on?" },
     transform: { value: needs.length === 1 ? `steps.${needs[0]}.output` : '"text"' },
+    embedding: {
+      ...(HAS_EMBEDDINGS.has(provider) ? { provider } : { provider: "openai" }),
+      text: needs.length === 1 ? `steps.${needs[0]}.output` : '"text"',
+      compareTo: '["other text"]',
+    },
     delay: { seconds: 60 },
   };
   return { id, type, ...(needs.length > 0 && { needs }), ...fields[type] };

@@ -1,4 +1,4 @@
-import type { AiExecutionsListQuery, EstimateExecution } from "@stoa/sdk";
+import type { AiExecutionsListQuery, AiModel, EstimateExecution } from "@stoa/sdk";
 import { queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
 import { PROVIDER_KEYS, RUNNABLE, RUNS_PER_PAGE } from "../member-requests.ts";
@@ -15,11 +15,13 @@ export const keysQuery = queryOptions({
 });
 
 /** The models with a known price. Others run too. */
-export const modelsQuery = (provider: string) =>
+export const modelsQuery = (provider: string, mode: AiModel["mode"] = "chat") =>
   queryOptions({
-    queryKey: ["models", provider],
+    queryKey: ["models", provider, mode],
     queryFn: ({ signal }) =>
-      stoa.ai.models.list({ provider, limit: PER_REQUEST }, { signal }).toArray({ limit: MOST_MODELS }),
+      stoa.ai.models
+        .list({ provider, ...(mode !== "chat" && { mode }), limit: PER_REQUEST }, { signal })
+        .toArray({ limit: MOST_MODELS }),
     staleTime: 300_000,
   });
 

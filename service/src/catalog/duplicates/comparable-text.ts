@@ -5,7 +5,10 @@ interface Content {
 }
 
 /** The fields of messages and steps that an author writes. The rest of a definition is alike in all workflows. */
-const WRITTEN_FIELDS = new Set(["content", "value", "items", "when", "prompt", "result"]);
+const WRITTEN_FIELDS = new Set([
+  ...["content", "value", "items", "when", "prompt", "result"],
+  ...["text", "compareTo"],
+]);
 
 /** The texts of a product that are compared with those of others. */
 export function toComparableText({ type, content, contentFormat }: Content): string {

@@ -9,7 +9,12 @@ import {
 import { checkWorkflow } from "../../formats/workflow-definition/check-workflow.ts";
 import { checkInput } from "../../formats/workflow-definition/inputs.ts";
 import { MAX_ITEMS, type Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
-import { defaultModels, estimateTokens } from "../../integrations/ai-providers/ai-provider.ts";
+import {
+  defaultEmbeddingModels,
+  defaultModels,
+  estimateTokens,
+  MAX_EMBEDDED_TEXTS,
+} from "../../integrations/ai-providers/ai-provider.ts";
 import { findVersionToRun, type Product } from "../prompt-runs/prepare-run.ts";
 import { findContextWindow, findCostUsd, roundUsd } from "../provider-keys/cost.ts";
 
@@ -21,6 +26,7 @@ interface WorkflowEstimateInput {
 type Step = Workflow["steps"][number];
 type StepWork = Exclude<Step, { type: "map" }> | Extract<Step, { type: "map" }>["do"];
 type Prompt = Extract<StepWork, { type: "prompt" }>;
+type Embedding = Extract<StepWork, { type: "embedding" }>;
 
 /** Estimates each call before the run: prompts that need outputs of other steps get a range. */
 export async function estimateWorkflow(
@@ -50,15 +56,34 @@ const toVariableProblem = ({ field, reason }: { field: string; reason: string })
 
 function estimateCalls(step: Step, at: Date): EstimatedCall[] {
   const work: StepWork = step.type === "map" ? step.do : step;
-  if (work.type !== "prompt" && work.type !== "product") return [];
+  if (work.type !== "prompt" && work.type !== "embedding" && work.type !== "product") return [];
   const mayBeNone = step.type === "map" || step.when !== undefined;
   const attempts = 1 + (work.retry?.max ?? 0);
   const calls = { min: mayBeNone ? 0 : 1, max: attempts * (step.type === "map" ? MAX_ITEMS : 1) };
-  return [
-    work.type === "prompt"
-      ? estimatePromptCall(step.id, work, calls, at)
-      : unknownProductCall(step.id, calls),
-  ];
+  if (work.type === "product") return [unknownProductCall(step.id, calls)];
+  if (work.type === "embedding") return [estimateEmbeddingCall(step.id, work, calls, at)];
+  return [estimatePromptCall(step.id, work, calls, at)];
+}
+
+/** The texts are not known before the run: each may fill the context window. */
+function estimateEmbeddingCall(
+  stepId: string,
+  { provider, model = defaultEmbeddingModels[provider] ?? undefined, compareTo }: Embedding,
+  calls: EstimatedCall["calls"],
+  at: Date,
+): EstimatedCall {
+  const call = { provider, model: model ?? null, at };
+  const contextWindow = model === undefined ? null : findContextWindow({ ...call, model });
+  const texts = compareTo === undefined ? 1 : MAX_EMBEDDED_TEXTS;
+  const promptTokens = { min: 0, max: contextWindow === null ? null : contextWindow * texts };
+  return {
+    ...{ stepId, provider, model: call.model, calls, promptTokens, completionTokens: { min: 0, max: 0 } },
+    cost: {
+      min: multiplyUsd(calls.min, findCostUsd(call, promptTokens.min, 0)),
+      max: multiplyUsd(calls.max, findCostUsd(call, promptTokens.max, 0)),
+    },
+    ...{ contextWindow, fits: null },
+  };
 }
 
 function estimatePromptCall(

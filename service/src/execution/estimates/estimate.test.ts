@@ -142,6 +142,17 @@ suite("POST /v1/ai/estimate for a workflow", () => {
     assert.equal(cost.min, outline.cost.min);
   });
 
+  test("embedding: the price of its texts, which may each fill the context window, and no output", async () => {
+    const step = { id: "a", type: "embedding", provider: "openai", text: "'x'", compareTo: "['y']" };
+    const content = { format: "workflow/1", input: { type: "object" }, steps: [step], result: "1" };
+    const id = await createDraft(author, { type: "WORKFLOW", content: JSON.stringify(content) });
+    const [call] = (await readEstimate({ productId: id, variables: {} }, author)).calls;
+    assert.deepEqual(
+      [call.model, call.promptTokens, call.completionTokens, call.cost],
+      ["text-embedding-3-small", { min: 0, max: 262_144 }, { min: 0, max: 0 }, { min: 0, max: 0.00524288 }],
+    );
+  });
+
   test("invalid input, and options that the steps set: 422", async () => {
     const id = await createDraft(author, { type: "WORKFLOW", content: JSON.stringify(workflow) });
     for (const [fields, field] of [

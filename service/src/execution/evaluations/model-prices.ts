@@ -1,6 +1,10 @@
 import type { EvaluationStarter } from "@stoa/contract";
 import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
-import { defaultModels, type ProviderId } from "../../integrations/ai-providers/ai-provider.ts";
+import {
+  defaultEmbeddingModels,
+  defaultModels,
+  type ProviderId,
+} from "../../integrations/ai-providers/ai-provider.ts";
 import { findListPrice, type ListPrice } from "../provider-keys/cost.ts";
 import type { ColumnSpec } from "./column-run.ts";
 
@@ -29,11 +33,13 @@ export function listModelPrices(
 const listStepModels = ({ steps }: Workflow) =>
   steps
     .map((step) => (step.type === "map" ? step.do : step))
-    .flatMap((step) =>
-      step.type === "prompt"
-        ? [{ provider: step.provider, model: step.model ?? defaultModels[step.provider] }]
-        : [],
-    );
+    .flatMap((step) => {
+      if (step.type === "prompt")
+        return [{ provider: step.provider, model: step.model ?? defaultModels[step.provider] }];
+      if (step.type === "embedding")
+        return [{ provider: step.provider, model: step.model ?? defaultEmbeddingModels[step.provider] }];
+      return [];
+    });
 
 const keyOf = ({ provider, model }: Pick<ModelPrice, "provider" | "model">) => `${provider} ${model}`;
 

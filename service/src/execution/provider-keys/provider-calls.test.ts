@@ -15,6 +15,7 @@ import { toUuid } from "../../core/ids.ts";
 import { type ProviderAnswer, ProviderError } from "../../integrations/ai-providers/ai-provider.ts";
 import { monthStartOf } from "./month-cost.ts";
 import {
+  askForText,
   deleteOldCalls,
   endCall,
   type KeyedCall,
@@ -48,7 +49,7 @@ after(async () => {
 
 /** Makes one call as a workflow does, from its reservation to its end. */
 async function callWithKey(ctx: Context, call: KeyedCall) {
-  const made = await makeCall(ctx, await reserveCall(ctx, call.key, call), call);
+  const made = await makeCall(ctx, await reserveCall(ctx, call.key, call), call, askForText);
   if (made.end) await endCall(ctx, made.end);
   if ("cause" in made) throw made.cause;
   return made;

@@ -3,7 +3,9 @@ import type { Context } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import {
+  type AiProviders,
   CallProgress,
+  type EmbeddingAnswer,
   estimateAbandonedUsage,
   type Message,
   type ProviderAnswer,
@@ -135,7 +137,16 @@ export function withReservation(call: OpenCall, { refusedBy, maxTokens }: Reserv
 type FailedCall = { cause: unknown; usage: TokenUsage | null };
 
 /** The caller writes `end`; null: the call has no key with limits. */
-export type FinishedCall = ({ answer: ProviderAnswer; cost: Cost } | FailedCall) & { end: CallEnd | null };
+export type FinishedCall<Answer> = ({ answer: Answer; cost: Cost } | FailedCall) & { end: CallEnd | null };
+
+/** What a call asks of a provider. */
+export type AskProvider<Answer> = (ai: AiProviders, call: ProviderCall) => Promise<Answer>;
+
+export const askForText: AskProvider<ProviderAnswer> = (ai, call) => ai.run(call);
+
+/** For the vectors of the messages' texts. */
+export const askForVectors: AskProvider<EmbeddingAnswer> = (ai, { messages, ...call }) =>
+  ai.embed({ ...call, texts: messages.map(({ content }) => content) });
 
 /**
  * The usage of a call without an answer: the provider's count, else our estimate for a call that was abandoned after it was sent,
@@ -161,18 +172,19 @@ export function findUsageOfFailure(
  * Makes an opened call as part of an execution and prices it. The caller must write `end` and then call `releaseCall`, which stops
  * the renewal of its lease. Not in a transaction.
  */
-export async function makeCall(
+export async function makeCall<Answer extends Pick<ProviderAnswer, "model" | "usage">>(
   ctx: Context,
   call: OpenCall | null,
   { key, executionId: _, ...input }: KeyedCall,
-): Promise<FinishedCall> {
+  ask: AskProvider<Answer>,
+): Promise<FinishedCall<Answer>> {
   const { provider, baseUrl } = key;
   const progress = new CallProgress();
   keepLeaseRenewed(ctx, call);
   const priceOf = (model: string, usage: ProviderAnswer["usage"]) =>
     priceUsage({ provider, model, askedModel: input.model, usage, at: ctx.now() });
   try {
-    const answer = await ctx.integrations.ai.run({
+    const answer = await ask(ctx.integrations.ai, {
       ...{ provider, baseUrl, apiKey: toUsableKey(ctx, key).secret },
       ...{ ...input, progress, options: { ...input.options, capTokens: call?.maxTokens } },
     });

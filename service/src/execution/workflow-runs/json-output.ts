@@ -4,7 +4,7 @@ import { formatPath } from "../../core/errors.ts";
 import type { Message, ProviderAnswer } from "../../integrations/ai-providers/ai-provider.ts";
 import { SANDBOX_LABEL } from "../../integrations/ai-providers/sandbox.ts";
 import { isTooDeep, MAX_DEPTH } from "../../platform/http/json-body.ts";
-import { endCall } from "../provider-keys/provider-calls.ts";
+import { askForText, endCall } from "../provider-keys/provider-calls.ts";
 import type { RunContext } from "./prepare-step.ts";
 import { callProvider, type StepCall } from "./step-call.ts";
 import { type StepResult, toFailedStep } from "./step-result.ts";
@@ -18,7 +18,7 @@ export async function callForJson(
   schema: JsonSchema,
   usageTotal: UsageTotal,
 ): Promise<StepResult> {
-  const first = await callProvider(ctx, run, call, usageTotal);
+  const first = await callProvider(ctx, run, call, usageTotal, askForText);
   const read = parseOutput(first.answer.output, schema);
   if (read.fits) {
     await run.pendingCalls.end(first.end);
@@ -27,7 +27,13 @@ export async function callForJson(
   // Written now, because the second call makes its own reservation.
   if (first.end) await endCall(ctx, first.end);
   const messages = [...call.messages, ...repairMessages(first.answer, read.faults)];
-  const second = await callProvider(ctx, run, { ...call, messages, opened: undefined }, usageTotal);
+  const second = await callProvider(
+    ctx,
+    run,
+    { ...call, messages, opened: undefined },
+    usageTotal,
+    askForText,
+  );
   await run.pendingCalls.end(second.end);
   const again = parseOutput(second.answer.output, schema);
   if (again.fits) return { kind: "completed", output: again.value, callUsage: usageTotal.callUsage };

@@ -3,6 +3,7 @@ import type { Context } from "../../core/context.ts";
 import type { Bindings } from "../../formats/workflow-definition/evaluator.ts";
 import { MAX_ITEMS } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { CostLimit } from "./cost-limit.ts";
+import { prepareEmbedding } from "./embedding-step.ts";
 import { type ExpressionScope, evaluateAll } from "./expressions.ts";
 import type { PendingCalls } from "./pending-calls.ts";
 import { callProduct } from "./product-step.ts";
@@ -65,16 +66,32 @@ async function prepareWork(
       return withValues(run, "vars", work.vars, bindings, (values) =>
         preparePrompt(ctx, run, { work, values }),
       );
+    case "embedding": {
+      const { text, compareTo } = work;
+      const expressions = { text, ...(compareTo !== undefined && { compareTo }) };
+      return withValues(run, "", expressions, bindings, async (values) =>
+        withCheckedOutput(work, await prepareEmbedding(ctx, run, { work, values })),
+      );
+    }
     case "product":
-      return withValues(run, "variables", work.variables, bindings, (values) => ({
-        kind: "call",
-        opens: null,
-        call: async (signal) => {
-          const result = await callProduct(ctx, run, step, work, values, signal);
-          return result.kind === "completed" ? checkOutput(work, result.output, result.callUsage) : result;
-        },
-      }));
+      return withValues(run, "variables", work.variables, bindings, (values) =>
+        withCheckedOutput(work, {
+          kind: "call",
+          opens: null,
+          call: (signal) => callProduct(ctx, run, step, work, values, signal),
+        }),
+      );
   }
+}
+
+/** The result of the call must match the step's schema. */
+function withCheckedOutput(work: StepWork, prepared: PreparedStep): PreparedStep {
+  if (prepared.kind !== "call") return prepared;
+  const call = async (signal: AbortSignal) => {
+    const result = await prepared.call(signal);
+    return result.kind === "completed" ? checkOutput(work, result.output, result.callUsage) : result;
+  };
+  return { ...prepared, call };
 }
 
 async function withValue(

@@ -46,7 +46,7 @@ export async function findWorkflowExecution(
 export interface StepListRow {
   stepId: string;
   item: number;
-  type: "prompt" | "transform" | "map" | "approval" | "delay" | "product";
+  type: "prompt" | "embedding" | "transform" | "map" | "approval" | "delay" | "product";
   status: StepStatus;
   attempt: number;
   repeats: number;

@@ -162,6 +162,98 @@ suite("workflow run", () => {
   });
 });
 
+suite("embedding step", () => {
+  const input = { type: "object", properties: { texts: { type: "array" } } };
+  const embed = (id: string, more: object = {}) => ({
+    ...{ id, type: "embedding", provider: "openai", text: "input.texts[0]" },
+    ...more,
+  });
+
+  test("sandbox: a vector, and the cosines with other texts, which are 1 for the same words", async () => {
+    const workflowId = await createWorkflow(author, {
+      input,
+      steps: [
+        embed("vector"),
+        embed("cosines", { compareTo: "input.texts", output: { type: "array", items: { type: "number" } } }),
+      ],
+      result: "{'size': size(steps.vector.output), 'cosines': steps.cosines.output}",
+    });
+    const texts = ["Rain falls", "falls, rain!", "Rain stays", "sun"];
+    const run = await executeWorkflow(author, workflowId, {
+      ...{ input: { texts }, apiKeys: { openai: "sandbox" } },
+    });
+    assert.equal(run.status, "completed", JSON.stringify(run.error));
+    assert.deepEqual(run.output.size, 256);
+    const rounded = run.output.cosines.map((cosine: number) => Math.round(cosine * 1_000) / 1_000);
+    assert.deepEqual(rounded, [1, 1, 0.5, 0]);
+    const step = await stepOf(author, run.executionId, "cosines");
+    assert.deepEqual(
+      [step.type, step.provider, step.model, step.usage.completionTokens],
+      ["embedding", "sandbox", "sandbox", 0],
+    );
+  });
+
+  test("provider: the call is paid, within maxCost and the budget of its key, and a schema checks its output", async () => {
+    const model = "text-embedding-3-small";
+    const workflowId = await createWorkflow(author, {
+      ...{ input, result: "steps.a.output" },
+      steps: [embed("a", { model, compareTo: "['eight ch']" })],
+    });
+    const texts = ["x".repeat(600_000)];
+    const before = provider.requests.length;
+    const run = await executeWorkflow(author, workflowId, { ...withOpenai(), input: { texts } });
+    assert.ok(run.output[0] > 0.99 && run.output[0] < 1);
+    assert.deepEqual(
+      [run.usage.promptTokens, run.usage.completionTokens, run.usage.estimatedCost],
+      [12, 0, 0.00000024],
+    );
+    assert.equal(provider.requests[before]?.url, "/v1/embeddings");
+    const poor = await executeWorkflow(author, workflowId, {
+      ...{ ...withOpenai(), input: { texts }, options: { maxCost: 0.001 } },
+    });
+    assert.deepEqual([poor.status, poor.error.code], ["failed", "VALIDATION_ERROR"]);
+    const key = await createProviderKey(author, { monthlyBudget: 0.01 });
+    const broke = await executeWorkflow(author, workflowId, { apiKeys: { openai: key }, input: { texts } });
+    assert.deepEqual([broke.status, broke.error.code], ["failed", "KEY_BUDGET_EXCEEDED"]);
+    const cheap = await executeWorkflow(author, workflowId, {
+      ...{ apiKeys: { openai: key }, input: { texts: ["x"] } },
+    });
+    assert.deepEqual([cheap.status, cheap.usage.estimatedCost], ["completed", 0.00000024]);
+    const asked = provider.requests.slice(before).filter(({ method }) => method === "POST");
+    assert.equal(asked.length, 2);
+    const strict = await createWorkflow(author, {
+      steps: [embed("a", { text: "'x'", output: { type: "string" } })],
+    });
+    const { error } = await executeWorkflow(author, strict, withOpenai());
+    assert.equal(error.code, "OUTPUT_SCHEMA_MISMATCH");
+  });
+
+  test("texts that cannot be embedded, and a broken answer: the step fails and says why, without a call where none is needed", async () => {
+    const before = provider.requests.length;
+    const wrong: [object, RegExp][] = [
+      [{ text: "''" }, /text is no text, or empty/],
+      [{ text: "1" }, /text is no text, or empty/],
+      [{ compareTo: "'x'" }, /compareTo is no list of texts/],
+      [{ compareTo: "['']" }, /compareTo is no list of texts/],
+      [{ compareTo: "input.texts" }, /compareTo has 32 texts; at most 31/],
+    ];
+    for (const [fields, message] of wrong) {
+      const workflowId = await createWorkflow(author, { input, steps: [embed("a", fields)] });
+      const { error } = await executeWorkflow(author, workflowId, {
+        ...{ ...withOpenai(), input: { texts: Array(32).fill("x") } },
+      });
+      assert.equal(error.code, "EXPRESSION_FAILED");
+      assert.match(error.message, message);
+    }
+    assert.equal(provider.requests.length, before);
+    provider.next({ status: 200, body: { data: [{ embedding: [0] }], usage: { prompt_tokens: 9 } } });
+    const workflowId = await createWorkflow(author, { steps: [embed("a", { text: "'x'" })] });
+    const { error, usage } = await executeWorkflow(author, workflowId, withOpenai());
+    assert.deepEqual([error.code, usage.promptTokens], ["PROVIDER_BAD_RESPONSE", 9]);
+    assert.match(error.message, /zero in all dimensions/);
+  });
+});
+
 suite("map step", () => {
   const mapOf = (more: object = {}, work: object = {}) => ({
     id: "all",

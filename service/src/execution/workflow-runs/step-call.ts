@@ -4,9 +4,12 @@ import {
   defaultModels,
   type ProviderAnswer,
   ProviderError,
+  type ProviderId,
 } from "../../integrations/ai-providers/ai-provider.ts";
 import { retryWhileUnavailable } from "../../platform/db/database.ts";
 import {
+  type AskProvider,
+  askForText,
   type CallEnd,
   type KeyedCall,
   makeCall,
@@ -32,11 +35,14 @@ const FINAL_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /** A key of another provider that replaces this one has its own models. */
-export function findModel(key: SealedKey, provider: string, requested: string | undefined): string {
+export function findModel(
+  key: SealedKey,
+  provider: string,
+  requested: string | undefined,
+  defaults: Partial<Record<ProviderId, string | null>> = defaultModels,
+): string {
   const model =
-    key.provider === provider
-      ? (requested ?? defaultModels[key.provider])
-      : (defaultModels[key.provider] ?? requested);
+    key.provider === provider ? (requested ?? defaults[key.provider]) : (defaults[key.provider] ?? requested);
   if (!model) throw new ApiError("VALIDATION_ERROR", `No model is known for the key of ${key.provider}.`);
   return model;
 }
@@ -52,18 +58,19 @@ export async function callForText(
   call: StepCall,
   usageTotal: UsageTotal,
 ): Promise<StepResult> {
-  const { answer, end } = await callProvider(ctx, run, call, usageTotal);
+  const { answer, end } = await callProvider(ctx, run, call, usageTotal, askForText);
   await run.pendingCalls.end(end);
   return { kind: "completed", output: answer.output, callUsage: usageTotal.callUsage };
 }
 
 /** Makes a call within the cost limit and adds its usage. The caller must write `end`. */
-export async function callProvider(
+export async function callProvider<Answer extends Pick<ProviderAnswer, "model" | "usage">>(
   ctx: Context,
   run: RunContext,
   { opened, ...request }: StepCall,
   usageTotal: UsageTotal,
-): Promise<{ answer: ProviderAnswer; end: CallEnd | null }> {
+  ask: AskProvider<Answer>,
+): Promise<{ answer: Answer; end: CallEnd | null }> {
   const { provider } = request.key;
   const call = { ...request, executionId: run.id };
   const count = (model: string, usage: ProviderAnswer["usage"]) => {
@@ -77,6 +84,7 @@ export async function callProvider(
         ? await retryWhileUnavailable(call.signal, () => openCall(ctx, call.key, call))
         : opened,
       call,
+      ask,
     );
     // Counted before the reservation is released, so that the limit never seems free in between.
     if ("answer" in finished) count(finished.answer.model, finished.answer.usage);

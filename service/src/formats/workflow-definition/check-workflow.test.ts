@@ -111,16 +111,23 @@ test("checkWorkflow, every type of step with every field: valid", async () => {
     ...{ type: "prompt", provider: "sandbox", model: "sandbox-echo", messages },
     ...{ vars: { topic: "input.topic" }, options: { temperature: 0, maxTokens: 100 } },
   };
+  const embedding = {
+    ...{ type: "embedding", provider: "mistral", model: "mistral-embed" },
+    ...{ text: "input.topic", compareTo: "[input.topic]" },
+  };
   const steps = [
     { id: "a", ...prompt, ...common },
     { id: "b", needs: ["a"], ...product, ...common },
     { id: "c", type: "delay", seconds: 604_800, ...common },
     { id: "d", type: "approval", ...common, timeoutSeconds: 604_800, prompt: "Shall it be sent?" },
     { id: "e", type: "transform", value: "1", ...common },
-    ...[prompt, product, { type: "transform", value: "item + string(index)" }].map((task, index) => ({
-      ...{ id: `f${index}`, type: "map", items: "[1, 2]", do: { ...task, ...common, when: "index > 0" } },
-      ...{ maxConcurrency: 1, ...common },
-    })),
+    { id: "g", ...embedding, ...common },
+    ...[prompt, embedding, product, { type: "transform", value: "item + string(index)" }].map(
+      (task, index) => ({
+        ...{ id: `f${index}`, type: "map", items: "[1, 2]", do: { ...task, ...common, when: "index > 0" } },
+        ...{ maxConcurrency: 1, ...common },
+      }),
+    ),
   ];
   assert.deepEqual(await problemsOf(changed({ steps, result: "steps.e.output" })), []);
 });
@@ -165,12 +172,24 @@ const invalid: [says: string, definition: unknown, ...problems: string[]][] = [
   [
     "an unknown type",
     changed({ "steps.3.type": "http" }),
-    "content.steps[3].type: must be one of prompt, transform, map, approval, delay, product",
+    "content.steps[3].type: must be one of prompt, embedding, transform, map, approval, delay, product",
   ],
   [
     "a map in a map",
     changed({ "steps.1.do": { type: "map", items: "[1]", do: { type: "transform", value: "1" } } }),
-    "content.steps[1].do.type: must be one of prompt, transform, product",
+    "content.steps[1].do.type: must be one of prompt, embedding, transform, product",
+  ],
+  [
+    "an embedding of a provider without embeddings, and of a step that it does not need",
+    changed({
+      "steps.3": {
+        ...{ id: "join", type: "embedding", provider: "anthropic" },
+        ...{ text: "steps.ok.output", compareTo: "input.no" },
+      },
+    }),
+    "content.steps[3].provider: must be one of openai, mistral, openrouter, ollama, openai-compatible, sandbox",
+    "content.steps[3].text: ",
+    "content.steps[3].compareTo: ",
   ],
   ["a provider that is not known", changed({ "steps.0.provider": "skynet" }), "content.steps[0].provider: "],
   [

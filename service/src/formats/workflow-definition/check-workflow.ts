@@ -71,7 +71,7 @@ function findMessageIssues({ messages, vars = {} }: Record<string, unknown>, pat
 /** A run needs a key for each of these providers. */
 export function listProviders({ steps }: Workflow): Provider[] {
   const all = steps.map((step) => (step.type === "map" ? step.do : step));
-  return providers.filter((id) => all.some((step) => step.type === "prompt" && step.provider === id));
+  return providers.filter((id) => all.some((step) => "provider" in step && step.provider === id));
 }
 
 /** The providers that `compatibility` lacks. */
@@ -158,7 +158,10 @@ function listStepExpressions(step: unknown, path: Path, scope: ExpressionScope):
       ? Object.entries(step[field]).map(([name, source]) => ({ path: [...path, field, name], source }))
       : [],
   );
-  const single = ["when", "items", "value"].map((field) => ({ path: [...path, field], source: step[field] }));
+  const single = ["when", "items", "value", "text", "compareTo"].map((field) => ({
+    path: [...path, field],
+    source: step[field],
+  }));
   // The schema reports an empty expression.
   return [...single, ...named].flatMap(({ path: at, source }) =>
     typeof source === "string" && source !== "" ? [{ path: at, source, scope }] : [],

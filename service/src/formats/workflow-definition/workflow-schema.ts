@@ -1,4 +1,11 @@
-import { providers, SemanticVersion, TimeoutSeconds, VARIABLE_NAME, visibleText } from "@stoa/contract";
+import {
+  embeddingProviders,
+  providers,
+  SemanticVersion,
+  TimeoutSeconds,
+  VARIABLE_NAME,
+  visibleText,
+} from "@stoa/contract";
 import type { JsonSchema } from "@stoa/evaluation/json-schema";
 import { z } from "zod";
 import { messageRoles } from "../../integrations/ai-providers/ai-provider.ts";
@@ -78,6 +85,15 @@ const prompt = {
     })
     .default({}),
 };
+const embedding = {
+  type: z.literal("embedding"),
+  provider: z.enum(embeddingProviders),
+  model: z.string().trim().min(1).max(200).optional(),
+  text: Expression.describe("Returns a text. Its vector is the output, a list of numbers"),
+  compareTo: Expression.optional().describe(
+    "Returns a list of texts. The output is then the cosine of the text with each of them, from -1 to 1",
+  ),
+};
 const transform = { type: z.literal("transform"), value: Expression };
 const product = {
   type: z.literal("product"),
@@ -99,10 +115,11 @@ const ItemStep = z.discriminatedUnion(
   "type",
   [
     z.strictObject({ ...prompt, ...common }),
+    z.strictObject({ ...embedding, ...common }),
     z.strictObject({ ...transform, ...common }),
     z.strictObject({ ...product, ...common }),
   ],
-  byType("prompt, transform, product"),
+  byType("prompt, embedding, transform, product"),
 );
 
 const map = {
@@ -122,13 +139,14 @@ const Step = z.discriminatedUnion(
   "type",
   [
     z.strictObject({ ...stepFields, ...common, ...prompt }),
+    z.strictObject({ ...stepFields, ...common, ...embedding }),
     z.strictObject({ ...stepFields, ...common, ...transform }),
     z.strictObject({ ...stepFields, ...common, ...map }),
     z.strictObject({ ...stepFields, ...common, ...approval }),
     z.strictObject({ ...stepFields, ...common, ...delay }),
     z.strictObject({ ...stepFields, ...common, ...product }),
   ],
-  byType("prompt, transform, map, approval, delay, product"),
+  byType("prompt, embedding, transform, map, approval, delay, product"),
 );
 
 export const Workflow = z.strictObject({

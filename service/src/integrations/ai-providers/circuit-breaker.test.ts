@@ -28,6 +28,7 @@ function openScriptedProviders() {
   };
   const raw: AiProviders = {
     run: async () => next(),
+    embed: async () => ({ ...next(), vectors: [[1]] }),
     async *stream() {
       try {
         if (seen.breaksMidway) yield "a";
@@ -48,6 +49,7 @@ function openScriptedProviders() {
       for await (const piece of providers.stream({ ...call, ...fields })) output += piece;
       return output;
     },
+    embed: (fields: Partial<ProviderCall> = {}) => providers.embed({ ...call, texts: ["x"], ...fields }),
   };
   return { clock, script, seen, providers, ways };
 }
@@ -89,7 +91,7 @@ const isUnavailable = (error: unknown) => {
   return true;
 };
 
-for (const way of ["run", "stream"] as const) {
+for (const way of ["run", "stream", "embed"] as const) {
   test(`${way}: five consecutive failures: later calls are refused until a trial succeeds`, async () => {
     for (const error of failing) {
       const { clock, script, seen, ways } = openScriptedProviders();

@@ -30,8 +30,8 @@ export const keyLabel = ({ provider, name, last4 }: KeyChoice): string =>
   provider === "sandbox" ? "Sandbox, asks no model" : `${providerName(provider)}: ${name}, ends in ${last4}`;
 
 /** The models of a provider with a price. While they load: none. */
-export function useModels(provider: string | undefined): AiModel[] {
-  const { data } = useQuery({ ...modelsQuery(provider ?? ""), enabled: provider !== undefined });
+export function useModels(provider: string | undefined, mode: AiModel["mode"] = "chat"): AiModel[] {
+  const { data } = useQuery({ ...modelsQuery(provider ?? "", mode), enabled: provider !== undefined });
   return data ?? [];
 }
 

@@ -78,6 +78,7 @@ export const stepSeconds = (run: WorkflowStep | null): number | null =>
 
 export const TYPE_NAMES: Record<string, string> = {
   prompt: "Prompt",
+  embedding: "Embedding",
   transform: "Transform",
   map: "Map",
   approval: "Approval",

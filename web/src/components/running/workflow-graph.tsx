@@ -10,6 +10,7 @@ import {
   ApprovalIcon,
   DelayIcon,
   DoneIcon,
+  EmbeddingIcon,
   HandIcon,
   MapIcon,
   PackageIcon,
@@ -23,6 +24,7 @@ import { LOOK_WORDS, type ShownStep, type StepLook, stepCost, stepSeconds } from
 
 const TYPE_ICONS: Record<string, ReactNode> = {
   prompt: <PromptIcon />,
+  embedding: <EmbeddingIcon />,
   transform: <TransformIcon />,
   map: <MapIcon />,
   approval: <ApprovalIcon />,

@@ -1,10 +1,19 @@
 import type { ReactNode } from "react";
 import { formatWait } from "../../lib/duration.ts";
 import { isObject, type JsonObject, type StepType, textOf } from "../../lib/workflow-document.ts";
-import { ApprovalIcon, DelayIcon, MapIcon, PackageIcon, PromptIcon, TransformIcon } from "../icons.tsx";
+import {
+  ApprovalIcon,
+  DelayIcon,
+  EmbeddingIcon,
+  MapIcon,
+  PackageIcon,
+  PromptIcon,
+  TransformIcon,
+} from "../icons.tsx";
 
 export const STEP_ICONS: Record<string, ReactNode> = {
   prompt: <PromptIcon />,
+  embedding: <EmbeddingIcon />,
   transform: <TransformIcon />,
   map: <MapIcon />,
   approval: <ApprovalIcon />,
@@ -19,6 +28,7 @@ export const STEP_HELP: Record<StepType, { key: string; text: string }> = {
   product: { key: "o", text: "runs another product" },
   approval: { key: "a", text: "waits until a person agrees" },
   transform: { key: "t", text: "computes a value" },
+  embedding: { key: "e", text: "compares texts by their embeddings" },
   delay: { key: "d", text: "waits for some time" },
 };
 

@@ -1,6 +1,7 @@
+import type { AiModel } from "@stoa/sdk";
 import { useQuery } from "@tanstack/react-query";
 import { useId } from "react";
-import { PROVIDERS, providerName } from "../../lib/providers.ts";
+import { HAS_EMBEDDINGS, PROVIDERS, providerName } from "../../lib/providers.ts";
 import {
   type FieldPath,
   isObject,
@@ -30,6 +31,8 @@ export function WorkFields(props: WorkFieldsProps) {
   switch (textOf(work["type"])) {
     case "prompt":
       return <PromptFields {...props} />;
+    case "embedding":
+      return <EmbeddingFields {...props} />;
     case "transform":
       return (
         <ExpressionField
@@ -82,7 +85,7 @@ export function WorkFields(props: WorkFieldsProps) {
   }
 }
 
-const ITEM_TYPES: StepType[] = ["transform", "prompt", "product"];
+const ITEM_TYPES: StepType[] = ["transform", "prompt", "embedding", "product"];
 
 function MapFields({ stepId, work, set }: WorkFieldsProps) {
   const inner = isObject(work["do"]) ? work["do"] : {};
@@ -129,43 +132,10 @@ function MapFields({ stepId, work, set }: WorkFieldsProps) {
 }
 
 function PromptFields({ stepId, work, path, set }: WorkFieldsProps) {
-  const provider = textOf(work["provider"]);
-  const models = useModels(provider === "" ? undefined : provider);
-  const listId = useId();
   const messages = Array.isArray(work["messages"]) ? (work["messages"] as unknown[]) : [];
   return (
     <>
-      <div className="workflow-pair">
-        <EditedField stepId={stepId} path={[...path, "provider"]} label="Provider">
-          {(control) => (
-            <select
-              {...control}
-              className="input"
-              value={provider}
-              onChange={({ target }) => set([...path, "provider"], target.value)}
-            >
-              {[...new Set([...PROVIDERS, "sandbox", provider])].map((id) => (
-                <option key={id} value={id}>
-                  {providerName(id)}
-                </option>
-              ))}
-            </select>
-          )}
-        </EditedField>
-        <TextField
-          stepId={stepId}
-          path={[...path, "model"]}
-          label="Model"
-          list={listId}
-          value={work["model"]}
-          onChange={(text) => set([...path, "model"], text === "" ? undefined : text)}
-        />
-        <datalist id={listId}>
-          {models.map(({ id }) => (
-            <option key={id} value={id} />
-          ))}
-        </datalist>
-      </div>
+      <ModelFields {...{ stepId, work, path, set }} mode="chat" />
       {messages.map((message, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a message has no id
         <Message key={at} {...{ stepId, message, at, set, path, count: messages.length }} />
@@ -191,6 +161,70 @@ function PromptFields({ stepId, work, path, set }: WorkFieldsProps) {
         isNumber
         value={isObject(work["options"]) ? work["options"]["maxTokens"] : undefined}
         onChange={(text) => set([...path, "options", "maxTokens"], toNumber(text))}
+      />
+    </>
+  );
+}
+
+/** The provider of a step that calls one, and its model. */
+function ModelFields({ stepId, work, path, set, mode }: WorkFieldsProps & { mode: AiModel["mode"] }) {
+  const provider = textOf(work["provider"]);
+  const models = useModels(provider === "" ? undefined : provider, mode);
+  const listId = useId();
+  const offered = PROVIDERS.filter((id) => mode === "chat" || HAS_EMBEDDINGS.has(id));
+  return (
+    <div className="workflow-pair">
+      <EditedField stepId={stepId} path={[...path, "provider"]} label="Provider">
+        {(control) => (
+          <select
+            {...control}
+            className="input"
+            value={provider}
+            onChange={({ target }) => set([...path, "provider"], target.value)}
+          >
+            {[...new Set([...offered, "sandbox", provider])].map((id) => (
+              <option key={id} value={id}>
+                {providerName(id)}
+              </option>
+            ))}
+          </select>
+        )}
+      </EditedField>
+      <TextField
+        stepId={stepId}
+        path={[...path, "model"]}
+        label="Model"
+        list={listId}
+        value={work["model"]}
+        onChange={(text) => set([...path, "model"], text === "" ? undefined : text)}
+      />
+      <datalist id={listId}>
+        {models.map(({ id }) => (
+          <option key={id} value={id} />
+        ))}
+      </datalist>
+    </div>
+  );
+}
+
+function EmbeddingFields({ stepId, work, path, set }: WorkFieldsProps) {
+  return (
+    <>
+      <ModelFields {...{ stepId, work, path, set }} mode="embedding" />
+      <ExpressionField
+        stepId={stepId}
+        path={[...path, "text"]}
+        label="Text"
+        value={work["text"]}
+        onChange={(value) => set([...path, "text"], value)}
+      />
+      <ExpressionField
+        stepId={stepId}
+        path={[...path, "compareTo"]}
+        label="Compared with a list of texts"
+        isOptional
+        value={work["compareTo"]}
+        onChange={(value) => set([...path, "compareTo"], value === "" ? undefined : value)}
       />
     </>
   );
