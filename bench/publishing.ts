@@ -1,4 +1,4 @@
-import type { CreateProduct } from "@stoa/contract";
+import { type CreateProduct, toVisibleLine } from "@stoa/contract";
 import { toUuid } from "@stoa/service/core/ids.ts";
 import { toDecimal } from "@stoa/service/core/money/amount.ts";
 import type pg from "pg";
@@ -29,7 +29,8 @@ export async function* generateProducts(prompts: string, pool: pg.Pool): NewProd
   );
   for (const product of makeProducts(texts, [{ id: "", name: "", verified: false }], MOST, SEED)) {
     const { title, description, lang, category, compatibility, tags, content, currency } = product;
-    if (product.type !== "PROMPT") continue;
+    // A generated title may have characters that the API refuses.
+    if (product.type !== "PROMPT" || title !== toVisibleLine(title)) continue;
     yield {
       ...{ title, description, lang, tags, content, currency, type: "PROMPT", category: category! },
       compatibility: compatibility as CreateProduct["compatibility"],
@@ -50,11 +51,16 @@ interface Imported {
   products: { id: string }[];
 }
 
-async function importFile(client: Client, newProducts: NewProducts, publish: boolean): Promise<string[]> {
+/** Of JSON Lines. */
+export async function makeFile(newProducts: NewProducts): Promise<string> {
   const lines: string[] = [];
   while (lines.length < IN_A_FILE) lines.push(JSON.stringify(await nextOf(newProducts)));
+  return lines.join("\n");
+}
+
+export async function importFile(client: Client, file: string, publish: boolean): Promise<string[]> {
   const path = `/v1/products/import?publish=${publish}`;
-  const { published, products } = await client.post<Imported>(path, lines.join("\n"));
+  const { published, products } = await client.post<Imported>(path, file);
   if (published !== (publish ? IN_A_FILE : 0)) throw new Error(`an import published ${published} products`);
   return products.map(({ id }) => id);
 }
@@ -65,8 +71,10 @@ export async function measurePublishing({ origin, buyers }: Shop, newProducts: N
   const ways: Record<string, () => Promise<string[]>> = {
     "one after the other": () => publishAll(clients.slice(0, 1), newProducts, ONE_BY_ONE),
     [`${AT_ONCE} sellers at once`]: () => publishAll(clients, newProducts, TOGETHER),
-    [`a file of ${IN_A_FILE} drafts`]: () => importFile(clients[0]!, newProducts, false),
-    [`a file of ${IN_A_FILE}, published`]: () => importFile(clients[0]!, newProducts, true),
+    [`a file of ${IN_A_FILE} drafts`]: () =>
+      makeFile(newProducts).then((file) => importFile(clients[0]!, file, false)),
+    [`a file of ${IN_A_FILE}, published`]: () =>
+      makeFile(newProducts).then((file) => importFile(clients[0]!, file, true)),
   };
   const perSecond: Record<string, number> = {};
   const offered: string[] = [];

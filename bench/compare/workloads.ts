@@ -1,10 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { openPool } from "@stoa/service/platform/db/database.ts";
 import { GOOD_KEY } from "@stoa/service/test/provider-server.ts";
+import type pg from "pg";
 import { type Calls, makeCalls } from "../calls.ts";
-import { clientOf } from "../client.ts";
+import { type Client, clientOf } from "../client.ts";
 import { type Job, type Lane, runLoad } from "../load.ts";
-import { startScript } from "../processes.ts";
+import { atEnd, startScript } from "../processes.ts";
 import { AT_ONCE, throughStoa } from "../prompt-calls.ts";
+import {
+  generateProducts,
+  importFile,
+  makeFile,
+  type NewProduct,
+  type NewProducts,
+  nextOf,
+  publishProduct,
+} from "../publishing.ts";
 import { quantilesOf } from "../quantile.ts";
 import type { Reply } from "./preparer.ts";
 import type { Side } from "./side.ts";
@@ -27,6 +38,8 @@ const STEADY_PER_SECOND = 200;
 const LOOK_EVERY_MS = 20;
 const GIVE_UP_MS = 60_000;
 const STEPS = ["one", "two", "three"];
+const PUBLISHED = 100;
+const PROMPTS = new URL("../../service/src/backoffice/demo/prompts.json", import.meta.url).pathname;
 
 /** In turns of a number of seconds, or of a number of requests where each can happen once only. */
 export const workloads: Record<string, Workload> = {
@@ -39,6 +52,22 @@ export const workloads: Record<string, Workload> = {
   ),
   "purchases-1": purchases(1, 100),
   purchases: purchases(10, 300),
+  publish: publishing(async (client, newProducts) => {
+    const products: NewProduct[] = [];
+    while (products.length < PUBLISHED) products.push(await nextOf(newProducts));
+    return async () => {
+      for (const product of products) await publishProduct(client, product);
+      return PUBLISHED;
+    };
+  }),
+  import: publishing(async (client, newProducts) => {
+    const file = await makeFile(newProducts);
+    return async () => (await importFile(client, file, true)).length;
+  }),
+  drafts: publishing(async (client, newProducts) => {
+    const file = await makeFile(newProducts);
+    return async () => (await importFile(client, file, false)).length;
+  }),
   "execute-1": execute({ atOnce: 1, amount: 200, until: "end" }),
   execute: execute({ atOnce: 32, amount: 800, until: "end" }),
   "first-word": execute({ atOnce: 1, amount: 200, until: "first word" }),
@@ -99,6 +128,53 @@ function purchases(atOnce: number, amount: number): Workload {
     });
     return load({ origin, amount, connections: atOnce, lanes: dealt(orders, atOnce) });
   };
+}
+
+interface Publisher {
+  pool: pg.Pool;
+  newProducts: NewProducts;
+}
+/** All workloads of a side publish different products, because copies are reported to moderators. */
+const publishers = new WeakMap<Side, Publisher>();
+
+function publisherOf(side: Side): Publisher {
+  const known = publishers.get(side);
+  if (known) return known;
+  const pool = openPool({ target: side.connection, maxConnections: 1 });
+  atEnd(() => pool.end());
+  const publisher = { pool, newProducts: generateProducts(PROMPTS, pool) };
+  publishers.set(side, publisher);
+  return publisher;
+}
+
+/** The jobs that check for copies are not in its time, but in its CPU and statements. */
+function publishing(
+  prepare: (client: Client, newProducts: NewProducts) => Promise<() => Promise<number>>,
+): Workload {
+  return async (side) => {
+    const { pool, newProducts } = publisherOf(side);
+    const client = clientOf(side.origin, side.buyers[0]!);
+    return async () => {
+      const publish = await prepare(client, newProducts);
+      const begun = performance.now();
+      const requests = await publish();
+      const elapsed = performance.now() - begun;
+      await waitForCopyChecks(pool);
+      return { requests, perSecond: (requests * 1000) / elapsed, p50: elapsed / requests };
+    };
+  };
+}
+
+async function waitForCopyChecks(pool: pg.Pool): Promise<void> {
+  const begun = performance.now();
+  for (;;) {
+    const { rowCount } = await pool.query(
+      "select from pgboss.job where name = 'check-for-copies' and state < 'completed' limit 1",
+    );
+    if (rowCount === 0) return;
+    if (performance.now() - begun > GIVE_UP_MS) throw new Error("The checks for copies did not end.");
+    await sleep(LOOK_EVERY_MS);
+  }
 }
 
 let provider: Promise<string> | undefined;
