@@ -23,7 +23,7 @@ import { EventFeed } from "./events/feed/feed.ts";
 import {
   compareRelease,
   findReleaseRegressions,
-  flagRelease,
+  flagReleases,
 } from "./execution/evaluations/release-regressions.ts";
 import { findScoreCard } from "./execution/evaluations/score-card.ts";
 import { countRunFailures, countSellerRuns } from "./execution/executions/product-run-queries.ts";
@@ -206,7 +206,7 @@ const createContextParts = (
   findScoreCard,
   findReleaseRegressions,
   compareRelease,
-  flagRelease,
+  flagReleases,
   executionKinds: { PROMPT: promptKind, WORKFLOW: workflowKind },
   operatorTasks: new OperatorTasks(),
   serviceControl: createServiceControl(),

@@ -49,16 +49,18 @@ export const lockPlanOfUser = (db: Queries, id: string) =>
 export const updatePlanOfUser = (db: Queries, id: string, plan: Plan) =>
   db.updateTable("users").set({ plan }).where("id", "=", id).execute();
 
-/** Locks the account, so that its name cannot change while it is copied. */
-export const updateRoleToSeller = (db: Queries, userId: string) =>
-  db
-    .updateTable("users")
-    .set((row) => ({
-      role: row.case().when("role", "=", "user").then("seller").else(row.ref("role")).end(),
-    }))
-    .where("id", "=", userId)
-    .returning(["id", "name", "verified", "handle", "avatar"])
+/** The name of a locked account cannot change while it is copied. */
+export const lockAuthorRow = (tx: Tx, id: string) =>
+  tx
+    .selectFrom("users")
+    .select(["id", "name", "verified", "handle", "avatar", "role"])
+    .where("id", "=", id)
+    .forNoKeyUpdate()
+    .$narrowType<{ role: Role }>()
     .executeTakeFirstOrThrow();
+
+export const updateRoleToSeller = (tx: Tx, id: string) =>
+  tx.updateTable("users").set({ role: "seller" }).where("id", "=", id).execute();
 
 /** Returns false when the address has an account already. */
 export async function insertUserIfNew(db: Queries, user: NewUser): Promise<boolean> {

@@ -9,6 +9,7 @@ import {
   findUserByEmail,
   findUserById,
   insertUser,
+  lockAuthorRow,
   lockPlanOfUser,
   updatePlanOfUser,
   updateRoleToSeller,
@@ -66,8 +67,13 @@ export async function findUser(ctx: Context, idOrEmail: string) {
   return user;
 }
 
-/** The first product makes a user a seller. Returns what the product shows of its author. */
-export const promoteToSeller = (tx: Tx, userId: string) => updateRoleToSeller(tx, userId);
+/** Returns what products show of their author, and the role for `promoteToSeller`. */
+export const lockAuthor = (tx: Tx, userId: string) => lockAuthorRow(tx, userId);
+
+/** The first product makes a user a seller. */
+export async function promoteToSeller(tx: Tx, { id, role }: { id: string; role: Role }): Promise<void> {
+  if (role === "user") await updateRoleToSeller(tx, id);
+}
 
 /** The plan cannot change until the transaction ends. */
 export const lockPlan = async (tx: Tx, userId: string): Promise<Plan> =>

@@ -1,4 +1,5 @@
 import { ImportedProduct, ImportedUpdate, type ProductStatus, type UpdateProduct } from "@stoa/contract";
+import { inBatches } from "../../core/batches.ts";
 import type { Context } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
 import { required } from "../../core/required.ts";
@@ -34,7 +35,7 @@ export interface UpdateStep extends StepBase {
 export type ImportStep = CreateStep | UpdateStep;
 
 /** Small enough that the longest contents together are some megabytes. */
-const BATCH_SIZE = 50;
+export const BATCH_SIZE = 50;
 
 /** Validates the whole file without writing. Adds everything that is wrong to `problems`. */
 export async function buildSteps(
@@ -137,7 +138,7 @@ async function compareUpdates(
   problems: ImportProblems,
 ): Promise<UpdateStep[]> {
   const changing: UpdateStep[] = [];
-  for (const some of inBatches(changes)) {
+  for (const some of inBatches(changes, BATCH_SIZE)) {
     const ids = some.map(({ productId }) => productId);
     const products = new Map((await findOwnProducts(ctx.db, authorId, ids)).map((row) => [row.id, row]));
     for (const aimed of some) {
@@ -157,10 +158,6 @@ async function compareUpdates(
     }
   }
   return changing;
-}
-
-export function* inBatches<T>(all: T[]): Generator<T[]> {
-  for (let from = 0; from < all.length; from += BATCH_SIZE) yield all.slice(from, from + BATCH_SIZE);
 }
 
 /** The rules of PATCH apply. */

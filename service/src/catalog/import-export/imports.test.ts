@@ -7,10 +7,13 @@ import { inFullRun, isFullSize, runs } from "../../../test/full-size.ts";
 import { exportOf, JSONL, jsonLines, MARKDOWN, sendImport, ZIP, zipOf } from "../../../test/import-export.ts";
 import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { askedDuring, costOf } from "../../../test/statements.ts";
 import { until } from "../../../test/until.ts";
 import { picture, sendImage, uploadFile } from "../../../test/uploads.ts";
 import { anonymizeAccount, lockAccountForClosing } from "../../accounts/people/accounts.ts";
+import type { Member } from "../../core/context.ts";
 import { toUuid } from "../../core/ids.ts";
+import { publishTogether } from "../products/moves.ts";
 
 let market: Market;
 let seller: Client;
@@ -663,6 +666,50 @@ suite("POST /products/import: options", () => {
     const ids = reply.body.data.products.map(({ id }: { id: string }) => ({ id }));
     const again = await sendImport(user, jsonLines({ ...ids[0] }), { query: "?publish=true" });
     assert.deepEqual([again.body.data.published, again.body.data.products[0].notPublished], [0, undefined]);
+  });
+
+  test("publish: no more statements for 25 products than for two, and 60 are all published", async () => {
+    const user = await market.createUser();
+    const products = (count: number, name: string) =>
+      jsonLines(...Array.from({ length: count }, (_, n) => ({ ...haiku, title: `${name} ${n}` })));
+    const send = (count: number, name: string) =>
+      sendImport(user, products(count, name), { query: "?publish=true" });
+    await send(1, "Warm");
+    const few = costOf(await askedDuring(() => send(2, "Few")));
+    const many = costOf(await askedDuring(() => send(25, "Many")));
+    assert.equal(many.transactions, 2);
+    assert.ok(many.statements <= few.statements, `${many.statements} statements, ${few.statements} for two`);
+    assert.equal((await send(60, "Most")).body.data.published, 60);
+    const { rows } = await market.query(
+      `select (select count(*) from audit_log where actor_id = $1 and action = 'product.published') as audited,
+              (select count(*) from event_recipients where user_id = $1 and type = 'product.published') as events,
+              (select count(*) from product_scans s join products p on p.id = s.product_id where p.author_id = $1) as scanned,
+              (select count(*) from search_documents d join listings l on l.product_id = d.product_id
+                where l.author_id = $1 and d.published) as listed,
+              (select count(distinct j.data ->> 'productId') from pgboss.job j join products p on p.id::text = j.data ->> 'productId'
+                where p.author_id = $1 and j.name = 'check-for-copies') as "toCheck"`,
+      [user.userId],
+    );
+    assert.deepEqual(rows, [{ audited: 88, events: 88, scanned: 88, listed: 88, toCheck: 88 }]);
+  });
+
+  test("publish: a product deleted and one published meanwhile are reported, the others are published", async () => {
+    const user = await market.createUser();
+    const names = ["one", "two", "three"];
+    const lines = jsonLines(...names.map((id) => ({ ...haiku, id, title: `Meanwhile ${id}` })));
+    const { products } = (await sendImport(user, lines)).body.data;
+    const [one, two, three] = products.map(({ id }: { id: string }) => toUuid("prod", id));
+    const caller = { kind: "key", userId: user.userId } as Member;
+    await user.post(`/v1/products/${products[0].id}/publish`);
+    await user.delete(`/v1/products/${products[1].id}`);
+    const published = await publishTogether(market.service.ctx, caller, [one, two, three], null);
+    assert.deepEqual(
+      [one, two, three].map((id) => {
+        const publication = published.get(id);
+        return publication && ("error" in publication ? publication.error.code : publication.status);
+      }),
+      ["INVALID_STATE", "PRODUCT_NOT_FOUND", "published"],
+    );
   });
 
   test("a repeated Idempotency-Key: the first answer; another query is another request", async () => {

@@ -1,17 +1,18 @@
 import type { ImportResult, ProductStatus } from "@stoa/contract";
 import { limitConcurrency } from "../../accounts/people/concurrency-limit.ts";
-import { promoteToSeller } from "../../accounts/people/users.ts";
+import { lockAuthor, promoteToSeller } from "../../accounts/people/users.ts";
+import { inBatches } from "../../core/batches.ts";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, fieldProblemsOf } from "../../core/errors.ts";
 import { requireUuid, toId } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { publishOwnProduct } from "../products/moves.ts";
+import { type Publication, publishTogether } from "../products/moves.ts";
 import { findOwnProducts, lockOwnProducts } from "../products/ownership.ts";
 import { insertDrafts, writeChange } from "../products/products.ts";
 import { type Item, locationOf, yieldToEventLoop } from "./import-items.ts";
 import { ImportProblems, WHOLE_PRODUCT } from "./import-problems.ts";
-import { buildSteps, checkUpdate, type ImportStep, inBatches, type UpdateStep } from "./import-steps.ts";
+import { BATCH_SIZE, buildSteps, checkUpdate, type ImportStep, type UpdateStep } from "./import-steps.ts";
 import { findProductsByName } from "./product-names.ts";
 import { upsertNames } from "./queries.ts";
 
@@ -28,8 +29,9 @@ const MAX_ATTEMPTS = 3;
 /** Each import writes for seconds, and imports of one seller wait for each other. They must not use all connections of the pool. */
 const withConcurrencyLimit = limitConcurrency({ atOnce: 2, waiting: 100 });
 
-/** Of all imports: while one product is committed, the next ones are checked. */
-const PUBLISHED_AT_ONCE = 4;
+/** Of all imports: while products are written, the next ones are checked. */
+const PUBLISHED_AT_ONCE = 2;
+const PUBLISHED_TOGETHER = 25;
 const withPublishingLimit = limitConcurrency({
   atOnce: PUBLISHED_AT_ONCE,
   waiting: Number.POSITIVE_INFINITY,
@@ -62,6 +64,9 @@ interface ImportedItem {
   outcome: ItemOutcome;
 }
 
+const uuidOf = ({ outcome }: ImportedItem): string =>
+  requireUuid("prod", required(outcome.id, "the id of a written product"));
+
 /** Publishes what an interrupted import with the same Idempotency-Key had written but not published. */
 export async function resumeImport(
   ctx: Context,
@@ -71,10 +76,8 @@ export async function resumeImport(
   source: RequestSource | null,
 ): Promise<ImportResult> {
   const outcomes = JSON.parse(written) as ImportedItem[];
-  for (const some of inBatches(outcomes)) {
-    const ids = some.map(({ outcome }) =>
-      requireUuid("prod", required(outcome.id, "the id of a written product")),
-    );
+  for (const some of inBatches(outcomes, BATCH_SIZE)) {
+    const ids = some.map(uuidOf);
     const statuses = new Map(
       (await findOwnProducts(ctx.db, caller.userId, ids)).map(({ id, status }) => [toId("prod", id), status]),
     );
@@ -130,13 +133,17 @@ async function importItems(
   steps: ImportStep[],
 ): Promise<ImportedItem[]> {
   // Locks the author's row: imports of one seller run one after another.
-  const author = await promoteToSeller(tx, authorId);
+  const author = await lockAuthor(tx, authorId);
+  await promoteToSeller(tx, author);
   await mustMatchNames(tx, authorId, steps);
   const changing = steps.filter((step): step is UpdateStep => !("draft" in step));
-  for (const some of inBatches(changing)) await updateProducts(ctx, tx, authorId, some);
+  for (const some of inBatches(changing, BATCH_SIZE)) await updateProducts(ctx, tx, authorId, some);
   const names: { name: string; productId: string }[] = [];
   const created = new Map<ImportStep, string>();
-  for (const some of inBatches(steps.filter((step) => "draft" in step))) {
+  for (const some of inBatches(
+    steps.filter((step) => "draft" in step),
+    BATCH_SIZE,
+  )) {
     const ids = await insertDrafts(
       ctx,
       tx,
@@ -195,8 +202,8 @@ async function retryIfRefused<T>(check: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Each product in a transaction of its own: a missing checklist item affects no other product. Workflows follow in the
- * order of the file, because they may call the other products and each other.
+ * A missing checklist item affects no other product. Workflows follow one by one in the order of the file, because they
+ * may call the other products and each other.
  */
 async function publishItems(
   ctx: Context,
@@ -204,37 +211,46 @@ async function publishItems(
   items: ImportedItem[],
   source: RequestSource | null,
 ): Promise<void> {
+  const wanted = items.filter(isToPublish);
   const isWorkflow = ({ type }: ImportedItem) => type === "WORKFLOW";
-  const waiting = oneByOne(items.filter((item) => !isWorkflow(item)));
+  const waiting = inBatches(
+    wanted.filter((item) => !isWorkflow(item)),
+    PUBLISHED_TOGETHER,
+  );
+  // A lane that fails ends the iterator, so that the others begin no further batch.
   const publishNext = async () => {
-    for (const item of waiting) await withPublishingLimit(() => publishItem(ctx, caller, item, source));
+    for (const some of waiting) await publishBatch(ctx, caller, some, source);
   };
   const lanes = await Promise.allSettled(Array.from({ length: PUBLISHED_AT_ONCE }, publishNext));
   for (const lane of lanes) if (lane.status === "rejected") throw lane.reason;
-  for (const item of items.filter(isWorkflow))
-    await withPublishingLimit(() => publishItem(ctx, caller, item, source));
+  for (const item of wanted.filter(isWorkflow)) await publishBatch(ctx, caller, [item], source);
 }
 
-/** A loop that an error ends closes it for the others, too: they begin no further item. */
-function* oneByOne<T>(items: T[]): Generator<T> {
-  yield* items;
-}
+const isToPublish = ({ wanted, outcome }: ImportedItem) =>
+  (wanted === undefined || wanted === "published") &&
+  outcome.status !== "published" &&
+  outcome.status !== "pending_review";
 
-async function publishItem(
+async function publishBatch(
   ctx: Context,
   caller: Member,
-  { wanted, outcome }: ImportedItem,
+  items: ImportedItem[],
   source: RequestSource | null,
-) {
-  const isWanted = wanted === undefined || wanted === "published";
-  if (!isWanted || ["published", "pending_review"].includes(outcome.status)) return;
-  try {
-    const id = required(outcome.id, "the id of a written product");
-    outcome.status = await publishOwnProduct(ctx, caller, id, source);
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    outcome.notPublished = fieldProblemsOf(error, WHOLE_PRODUCT);
+): Promise<void> {
+  const waiting = new Map(items.map((item) => [uuidOf(item), item]));
+  while (waiting.size > 0) {
+    const ids = [...waiting.keys()];
+    const publications = await withPublishingLimit(() => publishTogether(ctx, caller, ids, source));
+    for (const [id, publication] of publications) {
+      setPublication(required(waiting.get(id), "the item of a publication").outcome, publication);
+      waiting.delete(id);
+    }
   }
+}
+
+function setPublication(outcome: ItemOutcome, publication: Publication): void {
+  if ("error" in publication) outcome.notPublished = fieldProblemsOf(publication.error, WHOLE_PRODUCT);
+  else outcome.status = publication.status;
 }
 
 function toResult(done: ImportedItem[], { dryRun }: ImportOptions): ImportResult {

@@ -1,7 +1,10 @@
+import { inBatches } from "../../core/batches.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { AUTHOR_PREFIX, type Author, renderAuthor, toAuthorFields } from "../search/card.ts";
-import { notifyListsChanged, updateListedAuthorName, updateListing } from "../search/listing.ts";
+import { notifyListsChanged, updateListedAuthorName, updateListings } from "../search/listing.ts";
 import { lockProductsOf, replaceAuthorInCards } from "./queries.ts";
+
+const LISTED_TOGETHER = 100;
 
 /** Updates the author on products. Call it after writing the author's row, in that transaction. */
 export async function updateAuthorOnProducts(tx: Tx, author: Author): Promise<void> {
@@ -16,7 +19,7 @@ export async function updateAuthorOnProducts(tx: Tx, author: Author): Promise<vo
  * row, in that transaction. Waits for a concurrent publication.
  */
 export async function relistProductsOfAuthor(tx: Tx, authorId: string): Promise<void> {
-  for (const product of await lockProductsOf(tx, authorId)) {
-    if (product.status === "published") await updateListing(tx, product);
-  }
+  const products = await lockProductsOf(tx, authorId);
+  const published = products.filter(({ status }) => status === "published");
+  for (const some of inBatches(published, LISTED_TOGETHER)) await updateListings(tx, some);
 }

@@ -1,7 +1,7 @@
 import { NIL } from "uuid";
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
-import type { Tx } from "../../platform/db/database.ts";
+import type { Queries } from "../../platform/db/database.ts";
 import type { JobDefinition } from "../../platform/jobs/job-queue.ts";
 import { findLookAlikes, findNearDuplicates, storeFingerprint } from "../duplicates/duplicates.ts";
 import {
@@ -27,9 +27,13 @@ const BATCH_SIZE = 1_000;
 const NAMED_PRODUCTS = 3;
 const MAX_TITLE_CHARACTERS = 80;
 
-/** In the transaction that puts a product on sale, or changes the title or version of one on sale. */
-export const requestCopyCheck = (ctx: Context, tx: Tx, productId: string): Promise<void> =>
-  ctx.jobs.send(tx, checkForCopiesJob.name, { productId } satisfies CheckForCopiesData);
+/** In the transaction that puts products on sale, or changes the title or version of one on sale. */
+export const requestCopyChecks = (ctx: Context, tx: Queries, productIds: string[]): Promise<void> =>
+  ctx.jobs.sendMany(
+    tx,
+    checkForCopiesJob.name,
+    productIds.map((productId): CheckForCopiesData => ({ productId })),
+  );
 
 /**
  * Stores the fingerprint of a product on sale. Reports it to the moderators, in the name of the marketplace, if another seller published
@@ -73,10 +77,8 @@ export async function requestMissingCopyChecks(ctx: Context): Promise<void> {
   let after: string = NIL;
   for (;;) {
     const states = await listFingerprintStates(ctx.db, after, BATCH_SIZE);
-    const missing = states.filter(({ isFingerprinted }) => !isFingerprinted);
-    await ctx.db.transaction().execute(async (tx) => {
-      for (const { id } of missing) await requestCopyCheck(ctx, tx, id);
-    });
+    const missing = states.filter(({ isFingerprinted }) => !isFingerprinted).map(({ id }) => id);
+    if (missing.length > 0) await requestCopyChecks(ctx, ctx.db, missing);
     const last = states.at(-1);
     if (!last || states.length < BATCH_SIZE) return;
     after = last.id;

@@ -1,27 +1,44 @@
-import type { ProductStatus } from "@stoa/contract";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
+import type { EventData, ProductStatus } from "@stoa/contract";
 import { notifyAccount } from "../../accounts/notifications/notify-account.ts";
 import { toUserId } from "../../accounts/people/users.ts";
+import { inBatches } from "../../core/batches.ts";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { requireUuid, toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
-import { publishEvent } from "../../events/outbox/outbox.ts";
-import { recordAudit } from "../../platform/audit/audit.ts";
+import { publishEvent, publishEvents } from "../../events/outbox/outbox.ts";
+import { type AuditRecord, recordAudits } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { inPipelinedTransaction, sendInOrder } from "../../platform/db/pipeline.ts";
 import { renderCard } from "../search/card.ts";
-import { updateListing } from "../search/listing.ts";
+import { updateListings } from "../search/listing.ts";
 import { renderApproval } from "./approved-details.ts";
 import { mustBeComplete } from "./checklist.ts";
-import { requestCopyCheck } from "./copy-reports.ts";
+import { requestCopyChecks } from "./copy-reports.ts";
 import { checkIfMatch } from "./detail.ts";
 import { isModerated, type Move, type MoveName, moves } from "./lifecycle.ts";
 import { describeReason, type ModerationReason, renderModerationEmail } from "./moderation-email.ts";
-import { authorizeChange, detailAfterChange, type LockedProduct, lockProductForChange } from "./ownership.ts";
-import { lastFindings, mustHaveNoSecret, reportFindings, scanProduct, storeScan } from "./product-scans.ts";
-import { lockProductsOf, type ModerationDecision, writeMove } from "./queries.ts";
+import {
+  authorizeChange,
+  detailAfterChange,
+  type LockedProduct,
+  lockOwnProducts,
+  lockProductForChange,
+} from "./ownership.ts";
+import {
+  isReportable,
+  lastFindings,
+  mustHaveNoSecret,
+  reportFindings,
+  type ScanChange,
+  scanProduct,
+  storeScans,
+} from "./product-scans.ts";
+import { lockProductsOf, type ModerationDecision, type WrittenMove, writeMoveRows } from "./queries.ts";
 import { resolveReports } from "./report-queries.ts";
-import { flagNewRelease, mustAcknowledgeRegression } from "./score-card.ts";
+import { flagNewReleases, mustAcknowledgeRegression } from "./score-card.ts";
 import { parseVersion } from "./semantic-version.ts";
 import { requestVersionNotifications } from "./version-notifications.ts";
 
@@ -31,14 +48,56 @@ interface MoveOptions extends Partial<ModerationReason> {
   ifMatch?: string | null;
 }
 
-/** Returns the status after the move. */
-export async function publishOwnProduct(
+/** The status after the publication, or why a product is not published. */
+export type Publication = { status: ProductStatus } | { error: ApiError };
+
+/** Other requests are served between two checks, but the transaction with its locks must not wait for all of them. */
+const MAX_CHECKING_MS = 1_000;
+
+/**
+ * Publishes products of their author in one transaction, each as if it were alone: an error of one affects no other. Returns the
+ * publications by uuid, at least one. Products whose checks would take too long are missing: publish them next.
+ */
+export async function publishTogether(
   ctx: Context,
-  caller: Member,
-  productId: string,
+  { userId }: Member,
+  ids: string[],
   source: RequestSource | null,
-): Promise<ProductStatus> {
-  return (await lockAndMove(ctx, caller, productId, "publish", { source })).status;
+): Promise<Map<string, Publication>> {
+  return inPipelinedTransaction(
+    ctx.pool,
+    (tx) => lockOwnProducts(tx, userId, ids),
+    async (tx, locked) => {
+      const products = new Map(locked.map((product) => [product.id, product]));
+      const publications = new Map<string, Publication>();
+      const checked: CheckedMove[] = [];
+      const begunAt = performance.now();
+      for (const id of ids) {
+        const move = await checkOrRefuse(ctx, tx, products.get(id));
+        publications.set(id, "error" in move ? move : move.after);
+        if (!("error" in move)) checked.push(move);
+        if (performance.now() - begunAt > MAX_CHECKING_MS) break;
+        await yieldToEventLoop();
+      }
+      await writeMoves(ctx, tx, checked, { actorId: userId, source });
+      return publications;
+    },
+  );
+}
+
+async function checkOrRefuse(
+  ctx: Context,
+  tx: Tx,
+  product: LockedProduct | undefined,
+): Promise<CheckedMove | { error: ApiError }> {
+  try {
+    if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
+    mustHaveStatus(product, moves.publish.from);
+    return await checkMove(ctx, tx, product, wayOf(ctx, product, "publish"));
+  } catch (error) {
+    if (error instanceof ApiError) return { error };
+    throw error;
+  }
 }
 
 export async function moveProduct(
@@ -67,13 +126,22 @@ export async function deleteProduct(ctx: Context, caller: Member, productId: str
   };
 }
 
+const WRITTEN_TOGETHER = 100;
+
+const movesOfClosing: Partial<Record<ProductStatus, MoveName>> = {
+  published: "unpublish",
+  pending_review: "withdraw",
+};
+
 /** On account closed: unpublishes the author's products. Buyers keep access. */
 export async function unpublishAll(ctx: Context, tx: Tx, authorId: string, source: RequestSource | null) {
   const by = { actorId: authorId, source };
+  const checked: CheckedMove[] = [];
   for (const product of await lockProductsOf(tx, authorId)) {
-    if (product.status === "published") await move(ctx, tx, product, "unpublish", by);
-    if (product.status === "pending_review") await move(ctx, tx, product, "withdraw", by);
+    const name = movesOfClosing[product.status];
+    if (name) checked.push(await checkMove(ctx, tx, product, name));
   }
+  for (const some of inBatches(checked, WRITTEN_TOGETHER)) await writeMoves(ctx, tx, some, by);
 }
 
 async function lockAndMove(
@@ -84,15 +152,25 @@ async function lockAndMove(
   input: MoveOptions,
 ) {
   const seen = await authorizeChange(ctx, caller, productId, moves[name].by);
-  return ctx.db.transaction().execute(async (tx) => {
-    const product = await lockProductForChange(tx, seen.id);
-    mustHaveStatus(product, moves[name].from);
-    checkIfMatch(input.ifMatch ?? null, { ...seen, revision: product.revision }, caller);
-    const way = name === "publish" && isModerated(ctx, product) ? "submit" : name;
-    await ctx.idempotencyKey?.bind(tx, toId("prod", product.id));
-    return move(ctx, tx, product, way, { ...input, actorId: caller.userId });
-  });
+  return inPipelinedTransaction(
+    ctx.pool,
+    (tx) => lockProductForChange(tx, seen.id),
+    async (tx, product) => {
+      mustHaveStatus(product, moves[name].from);
+      checkIfMatch(input.ifMatch ?? null, { ...seen, revision: product.revision }, caller);
+      const checked = await checkMove(ctx, tx, product, wayOf(ctx, product, name), input);
+      await sendInOrder(tx, [
+        () => ctx.idempotencyKey?.bind(tx, toId("prod", product.id)),
+        () => writeMoves(ctx, tx, [checked], { actorId: caller.userId, source: input.source }),
+      ]);
+      return checked.after;
+    },
+  );
 }
+
+/** Under moderation, publishing means to submit. */
+const wayOf = (ctx: Context, product: LockedProduct, name: MoveName): MoveName =>
+  name === "publish" && isModerated(ctx, product) ? "submit" : name;
 
 function mustHaveStatus({ status }: LockedProduct, allowed: Move["from"]): void {
   if (allowed.includes(status)) return;
@@ -100,49 +178,101 @@ function mustHaveStatus({ status }: LockedProduct, allowed: Move["from"]): void 
   throw new ApiError("INVALID_STATE", message, { current: status, allowed });
 }
 
+/** A move that is allowed, before it is written. */
+interface CheckedMove extends ModerationReason {
+  name: MoveName;
+  before: LockedProduct;
+  after: LockedProduct;
+  /** null: the move needs none. */
+  scan: ScanChange | null;
+}
+
 /** Runs in the transaction that holds the product's lock. */
-async function move(
+async function checkMove(
   ctx: Context,
   tx: Tx,
   product: LockedProduct,
   name: MoveName,
-  { actorId, source, reasonCode = null, reason = null }: MoveOptions & { actorId: string },
-): Promise<LockedProduct> {
-  const { to, complete, auditAction } = moves[name];
+  { reasonCode = null, reason = null }: Partial<ModerationReason> = {},
+): Promise<CheckedMove> {
+  const { complete, by } = moves[name];
   if (complete) await mustBeSellable(ctx, tx, product);
-  const scan = complete ? scanProduct(product) : null;
-  if (scan) mustHaveNoSecret(scan);
-  if (complete && moves[name].by === "author")
+  const result = complete ? scanProduct(product) : null;
+  if (result) mustHaveNoSecret(result);
+  if (complete && by === "author")
     await mustAcknowledgeRegression(
       ctx,
       tx,
       product,
       "Create a version above it with acknowledgesRegression: true and a changelog that tells buyers",
     );
-  const change = scan && { result: scan, before: await lastFindings(tx, product.id) };
+  // The earlier findings are needed for a report alone.
+  const scan = result && {
+    result,
+    before: isReportable(result) ? await lastFindings(tx, product.id) : [],
+  };
   const said = { reasonCode, reason };
   const after = { ...productAfterMove(ctx, product, name), ...decisionAfterMove(ctx, name, said) };
-  await writeMove(tx, after, {
-    card: renderCard(after),
-    ...(after.status === "published" && renderApproval(after)),
-  });
-  await updateListing(tx, after);
-  if (scan) await storeScan(ctx, tx, after, scan);
-  if (change && name === "publish") await reportFindings(ctx, tx, product.id, change);
-  if (name === "suspend") await resolveReports(tx, product.id, ctx.now());
-  await publishMoveEvent(ctx, tx, product, moves[name]);
-  await requestVersionNotifications(ctx, tx, product, after);
-  await flagNewRelease(ctx, tx, product, after);
-  if (after.status === "published") await requestCopyCheck(ctx, tx, after.id);
-  await notifyAuthor(ctx, tx, product, name, said);
-  await recordAudit(ctx, tx, {
-    actorId,
-    action: auditAction,
-    target: { type: "product", id: toId("prod", product.id) },
-    source,
-    details: { from: product.status, to, ...(reasonCode && { reasonCode }), ...(reason && { reason }) },
-  });
-  return after;
+  return { name, before: product, after, scan, ...said };
+}
+
+/** Each statement writes all moves. Statements of single products are for rare moves alone. */
+async function writeMoves(
+  ctx: Context,
+  tx: Tx,
+  checked: CheckedMove[],
+  by: { actorId: string; source: RequestSource | null },
+): Promise<void> {
+  if (checked.length === 0) return;
+  const afterMoves = checked.map(({ after }) => after);
+  const onSale = afterMoves.filter(({ status }) => status === "published").map(({ id }) => id);
+  const scans = checked.flatMap(({ after, scan }) => (scan ? [{ product: after, result: scan.result }] : []));
+  await sendInOrder(tx, [
+    () => writeMoveRows(tx, afterMoves.map(renderMove)),
+    () => updateListings(tx, afterMoves),
+    () => scans.length > 0 && storeScans(ctx, tx, scans),
+    () => publishPublishedEvents(ctx, tx, checked),
+    () => flagNewReleases(ctx, tx, checked),
+    () => onSale.length > 0 && requestCopyChecks(ctx, tx, onSale),
+    () =>
+      recordAudits(
+        ctx,
+        tx,
+        checked.map((move) => toAuditRecord(move, by)),
+      ),
+  ]);
+  for (const move of checked) await writeConsequences(ctx, tx, move);
+}
+
+const renderMove = (after: LockedProduct): WrittenMove => ({
+  after,
+  card: renderCard(after),
+  ...(after.status === "published" && renderApproval(after)),
+});
+
+const toAuditRecord = (
+  { name, before, reasonCode, reason }: CheckedMove,
+  by: { actorId: string; source: RequestSource | null },
+): AuditRecord => ({
+  ...by,
+  action: moves[name].auditAction,
+  target: { type: "product", id: toId("prod", before.id) },
+  details: {
+    from: before.status,
+    to: moves[name].to,
+    ...(reasonCode && { reasonCode }),
+    ...(reason && { reason }),
+  },
+});
+
+/** What few moves have. */
+async function writeConsequences(ctx: Context, tx: Tx, move: CheckedMove): Promise<void> {
+  const { name, before, after, scan } = move;
+  if (scan && name === "publish") await reportFindings(ctx, tx, after.id, scan);
+  if (name === "suspend") await resolveReports(tx, after.id, ctx.now());
+  await publishEndOfSale(ctx, tx, move);
+  await requestVersionNotifications(ctx, tx, before, after);
+  await notifyAuthor(ctx, tx, before, name, move);
 }
 
 async function mustBeSellable(ctx: Context, tx: Tx, product: LockedProduct): Promise<void> {
@@ -202,31 +332,29 @@ async function notifyAuthor(
   await notifyAccount(ctx, tx, notification, renderModerationEmail(name, product.title, said));
 }
 
-async function publishMoveEvent(
-  ctx: Context,
-  tx: Tx,
-  product: LockedProduct,
-  { event }: Move,
-): Promise<void> {
-  if (!event) return;
-  if (event === "product.published") {
-    await publishPublishedEvent(ctx, tx, product);
-    return;
-  }
-  const wasOnSale = event.if === "ever" ? product.firstPublishedAt : product.status === "published";
-  if (wasOnSale) await publishUnpublishedEvent(ctx, tx, product, event.unpublished);
+async function publishPublishedEvents(ctx: Context, tx: Tx, checked: CheckedMove[]): Promise<void> {
+  const published = checked.filter(({ name }) => moves[name].event === "product.published");
+  if (published.length === 0) return;
+  const events = published.map(({ before }) => ({ to: before.authorId, data: toPublishedData(before) }));
+  await publishEvents(ctx, tx, "product.published", events);
 }
 
-const publishPublishedEvent = (ctx: Context, tx: Tx, product: LockedProduct) =>
-  publishEvent(ctx, tx, [product.authorId], "product.published", {
-    product: {
-      id: toId("prod", product.id),
-      title: product.title,
-      type: product.type,
-      price: toDecimal(product.priceMinor, product.currency),
-      authorId: toUserId(product.authorId),
-    },
-  });
+const toPublishedData = (product: LockedProduct): EventData<"product.published"> => ({
+  product: {
+    id: toId("prod", product.id),
+    title: product.title,
+    type: product.type,
+    price: toDecimal(product.priceMinor, product.currency),
+    authorId: toUserId(product.authorId),
+  },
+});
+
+async function publishEndOfSale(ctx: Context, tx: Tx, { name, before }: CheckedMove): Promise<void> {
+  const { event } = moves[name];
+  if (!event || event === "product.published") return;
+  const wasOnSale = event.if === "ever" ? before.firstPublishedAt : before.status === "published";
+  if (wasOnSale) await publishUnpublishedEvent(ctx, tx, before, event.unpublished);
+}
 
 const publishUnpublishedEvent = (
   ctx: Context,

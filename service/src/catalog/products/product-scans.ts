@@ -6,7 +6,7 @@ import { SCANNER_VERSION, scanTexts } from "../../formats/content-scan/scan.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import type { LockedProduct } from "./ownership.ts";
 import { insertReport } from "./report-queries.ts";
-import { findLastScans, type ScanRow, writeScan } from "./scan-queries.ts";
+import { findLastScans, type ScanRow, writeScans } from "./scan-queries.ts";
 import { listScannedTexts, type ScannedProduct } from "./scanned-texts.ts";
 import { parseVersion } from "./semantic-version.ts";
 
@@ -93,21 +93,26 @@ export const scanWarnings = (product: ScannedProduct): FieldProblem[] =>
     .slice(0, MAX_WARNINGS)
     .map(toProblem);
 
-/** Stores the result for reads. In the transaction that submits or publishes the version, or changes it afterwards. */
-export async function storeScan(
+/** Stores the results for reads. In the transaction that submits or publishes the versions, or changes them afterwards. */
+export const storeScans = (
   ctx: Context,
   tx: Tx,
-  product: LockedProduct,
-  result: ScanResult,
-): Promise<void> {
-  const numbers = parseVersion(product.version);
-  await writeScan(tx, product.id, {
-    ...result,
-    numbers,
-    scannedAt: ctx.now(),
-    scannerVersion: SCANNER_VERSION,
-  });
-}
+  scans: { product: Pick<LockedProduct, "id" | "version">; result: ScanResult }[],
+) =>
+  writeScans(
+    tx,
+    scans.map(({ product: { id, version }, result }) => ({
+      ...result,
+      productId: id,
+      numbers: parseVersion(version),
+      scannedAt: ctx.now(),
+      scannerVersion: SCANNER_VERSION,
+    })),
+  );
+
+/** Whether `reportFindings` may report it. */
+export const isReportable = ({ findings }: ScanResult): boolean =>
+  findings.some(({ severity }) => severity === "high");
 
 /**
  * Reports a product that is on sale without a review of this scan to the moderators, in the name of the marketplace, if it has high findings

@@ -7,7 +7,7 @@ import {
   type UpdateProduct,
   type Variable,
 } from "@stoa/contract";
-import { promoteToSeller } from "../../accounts/people/users.ts";
+import { lockAuthor, promoteToSeller } from "../../accounts/people/users.ts";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, checkAll, invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
@@ -16,17 +16,18 @@ import { mustBeChargeable } from "../../core/money/chargeable.ts";
 import { firstOf, required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
+import { inPipelinedTransaction, sendInOrder } from "../../platform/db/pipeline.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
 import { DataResponse, type RequestInfo } from "../../platform/http/route.ts";
 import { type Author, type CardFields, renderCard, toAuthorFields } from "../search/card.ts";
 import { isCategory } from "../search/categories.ts";
-import { insertDraftListing, updateListing } from "../search/listing.ts";
+import { insertListings, updateListings } from "../search/listing.ts";
 import { renderApproval } from "./approved-details.ts";
 import { mustAcceptOldInputs } from "./breaking-changes.ts";
 import { mustStayComplete } from "./checklist.ts";
 import { analyzeContent, declaredVariables } from "./content.ts";
 import { contentWarnings } from "./content-warnings.ts";
-import { requestCopyCheck } from "./copy-reports.ts";
+import { requestCopyChecks } from "./copy-reports.ts";
 import { checkIfMatch } from "./detail.ts";
 import { isModerated } from "./lifecycle.ts";
 import {
@@ -43,19 +44,19 @@ import {
   type ScanChange,
   scanProduct,
   scanWarnings,
-  storeScan,
+  storeScans,
 } from "./product-scans.ts";
 import {
-  insertProducts,
+  insertDraftRows,
   insertVersion,
-  insertVersions,
+  type NewDraft,
   type ProductValues,
   replaceVersion,
   updateProduct,
 } from "./queries.ts";
 import { mustFitType, resolveSamples, type StoredSample, toSample } from "./samples.ts";
 import { SCANNED_FIELDS, SCANNED_STATUSES } from "./scanned-texts.ts";
-import { flagNewRelease, mustAcknowledgeRegression } from "./score-card.ts";
+import { flagNewReleases, mustAcknowledgeRegression } from "./score-card.ts";
 import { isNewerVersion, nextMinorVersion, parseVersion } from "./semantic-version.ts";
 import { requestVersionNotifications } from "./version-notifications.ts";
 
@@ -116,12 +117,19 @@ export async function validateDraft(
 export async function createProduct(ctx: Context, caller: Member, input: CreateProduct) {
   const draft = await validateDraft(ctx, input);
   await mustBeCategory(ctx, input.category);
-  const id = await ctx.db.transaction().execute(async (tx) => {
-    const author = await promoteToSeller(tx, caller.userId);
-    const draftId = firstOf(await insertDrafts(ctx, tx, author, [draft]));
-    await ctx.idempotencyKey?.bind(tx, toId("prod", draftId));
-    return draftId;
-  });
+  const id = await inPipelinedTransaction(
+    ctx.pool,
+    (tx) => lockAuthor(tx, caller.userId),
+    async (tx, author) => {
+      const [, ids] = await sendInOrder(tx, [
+        () => promoteToSeller(tx, author),
+        () => insertDrafts(ctx, tx, author, [draft]),
+      ]);
+      const draftId = firstOf(ids);
+      await ctx.idempotencyKey?.bind(tx, toId("prod", draftId));
+      return draftId;
+    },
+  );
   return toDraftResponse(toId("prod", id), input);
 }
 
@@ -145,13 +153,10 @@ export const toDraftResponse = (id: string, input: CreateProduct) => ({
 export async function insertDrafts(ctx: Context, tx: Tx, author: Author, drafts: Draft[]): Promise<string[]> {
   const now = ctx.now();
   const products = drafts.map((draft) => toNewProduct(ctx.newId(), author, draft, now));
-  const row = { authorId: author.id, createdAt: now };
-  await insertProducts(
-    tx,
-    products.map((product) => ({ id: product.id, ...row, ...toProductValues(product) })),
-  );
-  await insertVersions(tx, products, now);
-  for (const product of products) await insertDraftListing(tx, product);
+  await sendInOrder(tx, [
+    () => insertDraftRows(tx, products.map(toDraftRow)),
+    () => insertListings(tx, products),
+  ]);
   return products.map(({ id }) => id);
 }
 
@@ -170,6 +175,22 @@ const toNewProduct = (id: string, author: Author, draft: Draft, now: Date) => ({
   updatedAt: now,
   publishedAt: null,
   released: null,
+});
+
+const toDraftRow = (product: ReturnType<typeof toNewProduct>): NewDraft => ({
+  ...toProductValues(product),
+  id: product.id,
+  authorId: product.authorId,
+  samples: product.samples,
+  models: product.models,
+  images: product.images,
+  content: product.content,
+  contentFormat: product.contentFormat,
+  variables: product.variables,
+  changelog: product.changelog ?? "",
+  acknowledgesRegression: product.acknowledgesRegression,
+  files: product.files,
+  createdAt: product.createdAt,
 });
 
 type ProductFields = CardFields &
@@ -381,7 +402,7 @@ async function writeRows(
   const countsAsApproved = before.firstPublishedAt !== null && !isModerated(ctx, before);
   const approval = countsAsApproved ? renderApproval(after) : {};
   await updateProduct(tx, before.id, { ...toProductValues(updated), ...approval }, now);
-  await updateListing(tx, updated);
+  await updateListings(tx, [updated]);
 }
 
 /** The product after a change, and the changed fields. */
@@ -458,7 +479,7 @@ async function checkScan(
 export async function writeChange(ctx: Context, tx: Tx, { before, after, fields, scan }: CheckedChange) {
   await writeRows(ctx, tx, { before, after });
   if (scan) {
-    await storeScan(ctx, tx, after, scan.result);
+    await storeScans(ctx, tx, [{ product: after, result: scan.result }]);
     if (after.status === "published") await reportFindings(ctx, tx, before.id, scan);
   }
   const changes = changesOf(before, after, fields);
@@ -466,9 +487,9 @@ export async function writeChange(ctx: Context, tx: Tx, { before, after, fields,
     product: { id: toId("prod", before.id), changes },
   });
   await requestVersionNotifications(ctx, tx, before, after);
-  await flagNewRelease(ctx, tx, before, after);
+  await flagNewReleases(ctx, tx, [{ before, after }]);
   if (after.status === "published" && (fields.includes("title") || fields.includes("content")))
-    await requestCopyCheck(ctx, tx, before.id);
+    await requestCopyChecks(ctx, tx, [before.id]);
   return changes;
 }
 

@@ -4,6 +4,8 @@ import type { Context } from "../../core/context.ts";
 import { dayOf } from "../../core/dates.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { sendInOrder } from "../../platform/db/pipeline.ts";
+import { readStatement } from "../../platform/db/statement.ts";
 import type { Approval } from "./approved-details.ts";
 import type { StoredFile, StoredImage } from "./attachments.ts";
 import type { StoredSample } from "./samples.ts";
@@ -149,12 +151,14 @@ const PRODUCTS_WITH_VERSION = sql.raw(`
 
 /**
  * Locks the product, then reads it, so that two changes cannot start from the same state. Two statements: after waiting
- * for a lock, one statement would return the version from before. Not against foreign keys: views and sales reference
+ * for a lock, one statement would return the version from before; both are sent at once. Not against foreign keys: views and sales reference
  * the product while they hold its counters, which we write last.
  */
 export async function lockProduct(tx: Tx, id: string): Promise<ProductWithVersion | undefined> {
-  await sql`select from products where id = ${id} for no key update`.execute(tx);
-  const { rows } = await sql<ProductWithVersion>`${PRODUCTS_WITH_VERSION} where p.id = ${id}`.execute(tx);
+  const [, { rows }] = await sendInOrder(tx, [
+    () => sql`select from products where id = ${id} for no key update`.execute(tx),
+    () => sql<ProductWithVersion>`${PRODUCTS_WITH_VERSION} where p.id = ${id}`.execute(tx),
+  ]);
   return rows[0];
 }
 
@@ -176,10 +180,14 @@ export async function findOwn(db: Queries, authorId: string, ids: string[]): Pro
 
 /** Locks in order of id to avoid deadlocks, and reads after all locks are held. */
 export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<ProductWithVersion[]> {
-  await sql`
-    select from products
-     where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for no key update`.execute(tx);
-  return findOwn(tx, authorId, ids);
+  const [, products] = await sendInOrder(tx, [
+    () =>
+      sql`
+      select from products
+       where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for no key update`.execute(tx),
+    () => findOwn(tx, authorId, ids),
+  ]);
+  return products;
 }
 
 /** What the terms of a sale are computed from. */
@@ -317,21 +325,27 @@ export interface ProductValues extends Partial<Approval> {
   card: string;
 }
 
-/** Drafts with their counters. */
-export async function insertProducts(
-  tx: Tx,
-  products: (ProductValues & { id: string; authorId: string; createdAt: Date })[],
-): Promise<void> {
-  const rows = products.map((product) => {
-    const at = product.createdAt;
-    return { ...product, status: "draft" as const, updatedAt: at, movedAt: at };
-  });
-  await tx.insertInto("products").values(rows).execute();
-  await tx
-    .insertInto("productStats")
-    .values(products.map(({ id }) => ({ productId: id })))
-    .execute();
+/** The columns of products and product_versions, as JSON. */
+export interface NewDraft
+  extends Omit<ProductValues, keyof Approval | "released" | "samples" | "models" | "images">,
+    NewVersion {
+  id: string;
+  authorId: string;
+  samples: StoredSample[];
+  models: Record<string, string>;
+  images: StoredImage[];
+  createdAt: Date;
 }
+
+const insertDraftsSql = readStatement<{ drafts: string }>(
+  new URL("./sql/insert-drafts.sql", import.meta.url),
+);
+
+/** With their counters and first versions. */
+export const insertDraftRows = (tx: Tx, drafts: NewDraft[]) =>
+  insertDraftsSql({
+    drafts: JSON.stringify(drafts.map((draft) => ({ ...draft, numbers: parseVersion(draft.version) }))),
+  }).execute(tx);
 
 export const updateProduct = (tx: Tx, id: string, values: ProductValues, now: Date) =>
   tx
@@ -344,28 +358,22 @@ export const updateProduct = (tx: Tx, id: string, values: ProductValues, now: Da
 type NewVersion = VersionRow & Pick<ProductRow, "title" | "description">;
 
 export const insertVersion = (tx: Tx, productId: string, version: NewVersion, now: Date) =>
-  insertVersions(tx, [{ ...version, id: productId }], now);
-
-/** One for each product id. */
-export const insertVersions = (tx: Tx, versions: (NewVersion & { id: string })[], now: Date) =>
   tx
     .insertInto("productVersions")
-    .values(
-      versions.map((version) => ({
-        productId: version.id,
-        version: version.version,
-        numbers: parseVersion(version.version),
-        title: version.title,
-        description: version.description,
-        content: version.content,
-        contentFormat: version.contentFormat,
-        variables: JSON.stringify(version.variables),
-        changelog: version.changelog,
-        acknowledgesRegression: version.acknowledgesRegression,
-        files: JSON.stringify(version.files),
-        createdAt: now,
-      })),
-    )
+    .values({
+      productId,
+      version: version.version,
+      numbers: parseVersion(version.version),
+      title: version.title,
+      description: version.description,
+      content: version.content,
+      contentFormat: version.contentFormat,
+      variables: JSON.stringify(version.variables),
+      changelog: version.changelog,
+      acknowledgesRegression: version.acknowledgesRegression,
+      files: JSON.stringify(version.files),
+      createdAt: now,
+    })
     .execute();
 
 /** Only for a product that was never published: released versions are immutable. */
@@ -378,37 +386,33 @@ export async function replaceVersion(tx: Tx, productId: string, old: string, ver
   await insertVersion(tx, productId, version, now);
 }
 
-/** The move's time becomes `updatedAt`. */
-export async function writeMove(
-  tx: Tx,
-  product: ProductRow,
-  rendered: { card: string } & Partial<Approval>,
-): Promise<void> {
-  const { status, updatedAt: at } = product;
-  await tx
-    .updateTable("products")
-    .set((row) => ({
-      status,
-      ...rendered,
-      released: product.released,
-      moderationCode: product.moderationCode,
-      moderationReason: product.moderationReason,
-      moderatedAt: product.moderatedAt,
-      movedAt: at,
-      updatedAt: at,
-      revision: row("revision", "+", 1),
-      ...(status === "published" && {
-        publishedAt: at,
-        firstPublishedAt: row.fn.coalesce("firstPublishedAt", row.val(at)),
-      }),
-      ...(status === "deleted" && { deletedAt: at }),
-    }))
-    .where("id", "=", product.id)
-    .execute();
+/** A product after its move, with what is rendered of it. */
+export interface WrittenMove extends Partial<Approval> {
+  after: ProductRow;
+  card: string;
 }
 
-/** Replaces the author at the end of each card, in every state. */
+const writeMovesSql = readStatement<{ moves: string }>(new URL("./sql/write-moves.sql", import.meta.url));
+
+export const writeMoveRows = (tx: Tx, moves: WrittenMove[]) =>
+  writeMovesSql({ moves: JSON.stringify(moves.map(toMoveRow)) }).execute(tx);
+
+const toMoveRow = ({ after, card, approvedDetails, approvedImages }: WrittenMove) => ({
+  id: after.id,
+  status: after.status,
+  released: after.released,
+  moderationCode: after.moderationCode,
+  moderationReason: after.moderationReason,
+  moderatedAt: after.moderatedAt,
+  at: after.updatedAt,
+  card,
+  approvedDetails,
+  approvedImages,
+});
+
+/** Replaces the author at the end of each card, in every state. Locks in order of id to avoid deadlocks. */
 export const replaceAuthorInCards = (tx: Tx, authorId: string, card: { begins: string; end: string }) =>
   sql`
-    update products set card = split_part(card, ${card.begins}, 1) || ${card.end}, revision = revision + 1
-     where author_id = ${authorId}`.execute(tx);
+    with held as (select id from products where author_id = ${authorId} order by id for no key update)
+    update products p set card = split_part(p.card, ${card.begins}, 1) || ${card.end}, revision = p.revision + 1
+      from held where p.id = held.id`.execute(tx);

@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { SCANNER_VERSION } from "../../formats/content-scan/scan.ts";
 import { forEachRow } from "../../platform/jobs/for-each-row.ts";
-import { reportFindings, scanProduct, storeScan } from "./product-scans.ts";
+import { reportFindings, scanProduct, storeScans } from "./product-scans.ts";
 import { findVersion, lockProduct } from "./queries.ts";
 import { findScan, listOutdatedScans, type OutdatedScan } from "./scan-queries.ts";
 import { SCANNED_STATUSES } from "./scanned-texts.ts";
@@ -38,7 +38,7 @@ async function scanVersion(ctx: Context, outdated: OutdatedScan): Promise<void> 
     if (!version) return;
     const scanned = { ...product, ...version };
     const change = { result: scanProduct(scanned), before: before?.findings ?? [] };
-    await storeScan(ctx, tx, scanned, change.result);
+    await storeScans(ctx, tx, [{ product: scanned, result: change.result }]);
     if (product.status === "published") await reportFindings(ctx, tx, product.id, change, version.version);
   });
 }

@@ -2,6 +2,7 @@ import type { ScanBadge, ScanFinding } from "@stoa/contract";
 import { sql } from "kysely";
 import { NIL } from "uuid";
 import type { Queries, Tx } from "../../platform/db/database.ts";
+import { prepared } from "../../platform/db/prepared.ts";
 
 export interface ScanRow {
   numbers: number[];
@@ -11,15 +12,16 @@ export interface ScanRow {
   badges: ScanBadge[];
 }
 
-/** Replaces the result of an earlier scan of the version. */
-export async function writeScan(tx: Tx, productId: string, scan: ScanRow): Promise<void> {
-  const row = { ...scan, productId, findings: JSON.stringify(scan.findings) };
-  await tx
-    .insertInto("productScans")
-    .values(row)
-    .onConflict((conflict) => conflict.columns(["productId", "numbers"]).doUpdateSet(row))
-    .execute();
-}
+/** Replaces the results of earlier scans of the versions. */
+export const writeScans = (tx: Tx, scans: (ScanRow & { productId: string })[]) =>
+  sql`${prepared("write_scans")}
+    insert into product_scans (product_id, numbers, scanned_at, scanner_version, findings, badges)
+    select * from json_to_recordset(${JSON.stringify(scans)}::json) as s (
+           "productId" uuid, numbers integer[], "scannedAt" timestamptz, "scannerVersion" text, findings jsonb, badges text[])
+     order by 1
+    on conflict (product_id, numbers) do update set
+           scanned_at = excluded.scanned_at, scanner_version = excluded.scanner_version, findings = excluded.findings,
+           badges = excluded.badges`.execute(tx);
 
 /** That of the newest version, if it was scanned, and of the last scanned version before it. */
 export async function findLastScans(

@@ -10,7 +10,7 @@ declare module "../../core/context.ts" {
     findScoreCard: FindScoreCard;
     findReleaseRegressions: FindReleaseRegressions;
     compareRelease: CompareRelease;
-    flagRelease: FlagRelease;
+    flagReleases: FlagReleases;
   }
 }
 
@@ -35,11 +35,11 @@ export type CompareRelease = (
   release: Parameters<FindReleaseRegressions>[1],
 ) => Promise<(ReleaseRegression & { isWorse: boolean })[]>;
 
-/** Flags the score card of a version that goes on sale, if evaluations measured it worse before. The product is locked. */
-export type FlagRelease = (
+/** Flags the score cards of versions that go on sale, if evaluations measured them worse before. The products are locked. */
+export type FlagReleases = (
   ctx: Context,
   tx: Tx,
-  release: { productId: string; version: string },
+  releases: { productId: string; version: string }[],
 ) => Promise<void>;
 
 export type ReleaseRegression = Pick<Regression, "provider" | "model" | "before" | "after">;
@@ -71,16 +71,19 @@ export async function mustAcknowledgeRegression(
   );
 }
 
-/** Call it in the transaction of each change that may have released a version, after the change is written. */
-export async function flagNewRelease(
+/** Call it in the transaction of each change that may have released versions, after the change is written. */
+export async function flagNewReleases(
   ctx: Context,
   tx: Tx,
-  before: Pick<Release, "released">,
-  { id, released }: Pick<Release, "id" | "released">,
+  changes: { before: Pick<Release, "released">; after: Pick<Release, "id" | "released"> }[],
 ): Promise<void> {
-  const version = released?.join(".");
-  if (version === undefined || version === before.released?.join(".")) return;
-  await ctx.flagRelease(ctx, tx, { productId: id, version });
+  const releases = changes.flatMap(({ before, after: { id, released } }) => {
+    const version = released?.join(".");
+    return version === undefined || version === before.released?.join(".")
+      ? []
+      : [{ productId: id, version }];
+  });
+  if (releases.length > 0) await ctx.flagReleases(ctx, tx, releases);
 }
 
 /** Such as `openai gpt-5-mini passes 12 of 60 runs instead of 57 of 60`. */

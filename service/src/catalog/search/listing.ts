@@ -1,11 +1,14 @@
 import type { Tx } from "../../platform/db/database.ts";
+import { sendInOrder } from "../../platform/db/pipeline.ts";
 import type { CardFields } from "./card.ts";
 import {
   insertWords,
+  type ListedWords,
+  type ListingRow,
   notifyCatalogChanged,
   refreshProductScores,
-  upsertListing,
   writeAuthorName,
+  writeListings,
 } from "./queries.ts";
 import { toAuthorTsVector, toTsVector } from "./search-terms.ts";
 import { MIN_INDEXED_CHARACTERS, normalizeText, tokenize } from "./tokenizer.ts";
@@ -21,29 +24,50 @@ const searchableText = ({ title, tags, description, authorName }: CardFields): s
 const listingStatus = ({ status, authorBannedAt }: ListedProduct) =>
   status === "published" && authorBannedAt !== null ? "withheld" : status;
 
-type ListedProduct = CardFields & { authorBannedAt: Date | null };
+export type ListedProduct = CardFields & { authorBannedAt: Date | null };
 
-/** Call it in the transaction of each change of a product, and of a ban of its author. */
-export async function updateListing(tx: Tx, product: ListedProduct): Promise<void> {
-  await writeListing(tx, product);
-  await refreshProductScores(tx, product.id);
-  if (product.status !== "draft") await notifyCatalogChanged(tx);
+/** Call it in the transaction of each change of products, and of a ban of their author. */
+export async function updateListings(tx: Tx, products: ListedProduct[]): Promise<void> {
+  const ids = products.map(({ id }) => id);
+  const isPublic = products.some(({ status }) => status !== "draft");
+  await sendInOrder(tx, [
+    () => insertListings(tx, products),
+    () => refreshProductScores(tx, ids),
+    () => isPublic && notifyCatalogChanged(tx),
+  ]);
 }
 
-/** A new draft has no scores, and is in no public list. */
-export const insertDraftListing = (tx: Tx, product: ListedProduct): Promise<void> =>
-  writeListing(tx, product);
+/** New drafts have no scores, and are in no public list. */
+export const insertListings = (tx: Tx, products: ListedProduct[]): Promise<unknown> =>
+  writeListings(tx, products.map(toListingRow), wordsOf(products));
 
-async function writeListing(tx: Tx, product: ListedProduct): Promise<void> {
-  const status = listingStatus(product);
-  await upsertListing(tx, {
-    ...product,
-    status,
-    title: normalizeText(product.title),
-    search: toTsVector(product),
-  });
-  if (product.status !== "deleted")
-    await insertWords(tx, indexedWords(searchableText(product)), status === "published");
+const toListingRow = (product: ListedProduct): ListingRow => ({
+  id: product.id,
+  authorId: product.authorId,
+  status: listingStatus(product),
+  type: product.type,
+  category: product.category,
+  lang: product.lang,
+  currency: product.currency,
+  priceMinor: product.priceMinor,
+  compatibility: product.compatibility,
+  tags: product.tags,
+  title: normalizeText(product.title),
+  createdAt: product.createdAt,
+  updatedAt: product.updatedAt,
+  publishedAt: product.publishedAt,
+  search: toTsVector(product),
+});
+
+function wordsOf(products: ListedProduct[]): ListedWords {
+  const words = new Map<string, boolean>();
+  for (const product of products) {
+    if (product.status === "deleted") continue;
+    const isForSale = listingStatus(product) === "published";
+    for (const word of indexedWords(searchableText(product)))
+      if (isForSale || !words.has(word)) words.set(word, isForSale);
+  }
+  return words;
 }
 
 /** Replaces the searchable name. Call it in the transaction of the change. */
@@ -54,7 +78,7 @@ export async function updateListedAuthorName(tx: Tx, author: { id: string; name:
 
 /** Call it in the transaction that completes an evaluation. */
 export async function updateListedScores(tx: Tx, productId: string): Promise<void> {
-  await refreshProductScores(tx, productId);
+  await refreshProductScores(tx, [productId]);
   await notifyCatalogChanged(tx);
 }
 

@@ -2,6 +2,8 @@ import { type RawBuilder, sql } from "kysely";
 import { firstOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { prepared } from "../../platform/db/prepared.ts";
+import { readStatement } from "../../platform/db/statement.ts";
 import { MIN_INDEXED_CHARACTERS } from "./tokenizer.ts";
 
 export const CATALOG_CHANNEL = "catalogue";
@@ -23,41 +25,30 @@ export interface ListingRow {
   createdAt: Date;
   updatedAt: Date;
   publishedAt: Date | null;
+  /** A `tsvector`. */
   search: string;
 }
 
-export const refreshProductScores = (tx: Tx, productId: string) =>
-  sql`select refresh_product_scores(${productId})`.execute(tx);
+/** Of those that were evaluated; few products are. */
+export const refreshProductScores = (tx: Tx, productIds: string[]) =>
+  sql`${prepared("refresh_product_scores")}
+    select refresh_product_scores(given.id) from unnest(${productIds}::uuid[]) as given (id)
+     where exists (select from evaluations e where e.product_id = given.id offset 0)
+        or exists (select from product_scores s where s.product_id = given.id offset 0)`.execute(tx);
 
-/** The counters come from the locked product_stats row, so a concurrent sale is never lost. */
-export async function upsertListing(tx: Tx, listing: ListingRow): Promise<void> {
-  const { id, authorId, status, type, category, lang, currency, priceMinor, compatibility, tags } = listing;
-  const { title, createdAt, updatedAt, publishedAt, search } = listing;
-  const section = sql`(select coalesce(parent, slug) from categories where slug = ${category})`;
-  await sql`
-    insert into listings (product_id, author_id, status, type, category, section, lang, currency, price_minor,
-                          compatibility, tags, title, created_at, updated_at, published_at, purchases, views,
-                          rating_mean, rating_score, trending)
-    select ${id}, ${authorId}, ${status}, ${type}, ${category}, ${section}, ${lang}, ${currency}, ${priceMinor}, ${compatibility},
-           ${tags}, ${title}, ${createdAt}, ${updatedAt}, ${publishedAt}, s.purchases, s.views, s.rating_mean,
-           s.rating_score, s.trending
-      from (select * from product_stats where product_id = ${id} for update) s
-    on conflict (product_id) do update set
-           status = excluded.status, type = excluded.type, category = excluded.category, section = excluded.section, lang = excluded.lang,
-           currency = excluded.currency, price_minor = excluded.price_minor, compatibility = excluded.compatibility,
-           tags = excluded.tags, title = excluded.title, updated_at = excluded.updated_at,
-           published_at = excluded.published_at, purchases = excluded.purchases, views = excluded.views,
-           rating_mean = excluded.rating_mean, rating_score = excluded.rating_score, trending = excluded.trending`.execute(
-    tx,
-  );
-  await sql`
-    insert into search_documents (product_id, published, purchases, section, category, search)
-    select l.product_id, l.status = 'published', l.purchases, l.section, l.category, ${search}::tsvector
-      from listings l where l.product_id = ${id}
-    on conflict (product_id) do update set
-           published = excluded.published, purchases = excluded.purchases, section = excluded.section,
-           category = excluded.category, search = excluded.search`.execute(tx);
-}
+/** By word: whether a product that is for sale has it. */
+export type ListedWords = ReadonlyMap<string, boolean>;
+
+const writeListingsSql = readStatement<{ listings: string; words: string[]; wordListings: number[] }>(
+  new URL("./sql/write-listings.sql", import.meta.url),
+);
+
+export const writeListings = (tx: Tx, listings: ListingRow[], words: ListedWords) =>
+  writeListingsSql({
+    listings: JSON.stringify(listings),
+    words: [...words.keys()],
+    wordListings: [...words.values()].map(Number),
+  }).execute(tx);
 
 /** Replaces the words of weight D, the author's name, in order of product id. `isForSale` is null when no product changed. */
 export async function writeAuthorName(
@@ -78,7 +69,7 @@ export async function writeAuthorName(
   return firstOf(rows);
 }
 
-/** Inserts missing words. A word that only drafts had gets a row with `listings` = 1 when a product is published. */
+/** Inserts missing words, as write-listings.sql does. */
 export function insertWords(tx: Tx, words: string[], isForSale: boolean): Promise<unknown> {
   const listings = isForSale ? 1 : 0;
   return sql`

@@ -3,7 +3,7 @@ import type { Context } from "../../core/context.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { sealedColumn } from "../../platform/db/sealed-columns.ts";
-import { insertEvent } from "./queries.ts";
+import { insertEvent, insertEvents, type NewEvent } from "./queries.ts";
 
 /**
  * Inserts an event for the accounts in `to` (uuids) in the transaction of the change, and returns its uuid. The body
@@ -17,6 +17,22 @@ export async function publishEvent<T extends EventType>(
   data: EventData<T>,
 ): Promise<string> {
   return writeEvent(ctx, tx, to, type, data);
+}
+
+/** Inserts events of one type by one statement, each for the account of `to`. */
+export async function publishEvents<T extends EventType>(
+  ctx: Context,
+  tx: Tx,
+  type: T,
+  events: { to: string; data: EventData<T> }[],
+): Promise<void> {
+  const createdAt = ctx.now();
+  const rows = events.map(({ to, data }) => {
+    const id = ctx.newId();
+    const event = { id, type, sealedBody: null, executionId: null, createdAt };
+    return { ...event, body: renderBody(event, data), recipient: to };
+  });
+  await insertEvents(tx, rows);
 }
 
 /**
@@ -46,14 +62,16 @@ async function writeEvent(
   { executionId = null, fullData }: { executionId?: string | null; fullData?: object } = {},
 ): Promise<string> {
   const id = ctx.newId();
-  const now = ctx.now();
-  const bodyOf = (eventData: object) =>
-    JSON.stringify({ id: toId("evt", id), type, created: now.toISOString(), data: eventData });
+  const createdAt = ctx.now();
+  const bodyOf = (eventData: object) => renderBody({ id, type, createdAt }, eventData);
   const sealedBody = fullData ? ctx.vault.seal(bodyOf(fullData), sealContext(id)) : null;
-  const event = { id, type, body: bodyOf(data), sealedBody, executionId, createdAt: now };
+  const event = { id, type, body: bodyOf(data), sealedBody, executionId, createdAt };
   await insertEvent(tx, event, [...new Set(to)]);
   return id;
 }
+
+const renderBody = ({ id, type, createdAt }: Pick<NewEvent, "id" | "type" | "createdAt">, data: object) =>
+  JSON.stringify({ id: toId("evt", id), type, created: createdAt.toISOString(), data });
 
 const sealContext = (eventId: string) => `event|${eventId}`;
 

@@ -23,6 +23,16 @@ export async function insertEvent(tx: Tx, event: NewEvent, recipients: string[])
       from written, unnest(${recipients}::uuid[]) as recipient`.execute(tx);
 }
 
+/** Each for one recipient. */
+export async function insertEvents(tx: Tx, events: (NewEvent & { recipient: string })[]): Promise<void> {
+  await sql`${prepared("insert_events")}
+    with given as (
+      select * from json_to_recordset(${JSON.stringify(events)}::json) as e (
+             id uuid, type text, body text, "createdAt" timestamptz, recipient uuid)),
+    written as (insert into events (id, type, body, created_at) select id, type, body, "createdAt" from given)
+    insert into event_recipients (user_id, event_id, type) select recipient, id, type from given`.execute(tx);
+}
+
 const ownEvents = (db: Queries, userId: string, type: string | undefined) => {
   const own = db.selectFrom("eventRecipients as r").where("r.userId", "=", userId);
   return type === undefined ? own : own.where("r.type", "=", type);

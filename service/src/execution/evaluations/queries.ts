@@ -11,6 +11,7 @@ import type { VersionDefinition } from "../../catalog/products/score-card.ts";
 import { firstOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { prepared } from "../../platform/db/prepared.ts";
 import type { ModelPrice } from "./model-prices.ts";
 import type { ComparableEvaluation } from "./regressions.ts";
 
@@ -366,6 +367,16 @@ export type CardRow = Omit<EvaluationRow, "completedAt"> & {
   completedAt: Date;
   scores: ScoreCard["models"];
 };
+
+/** Filters the products to those with a completed evaluation. */
+export async function listEvaluated(db: Queries, productIds: string[]): Promise<Set<string>> {
+  const { rows } = await sql<{ id: string }>`${prepared("list_evaluated")}
+    select given.id from unnest(${productIds}::uuid[]) as given (id)
+     where exists (select from evaluations e where e.product_id = given.id and e.status = 'completed' offset 0)`.execute(
+    db,
+  );
+  return new Set(rows.map(({ id }) => id));
+}
 
 /** The newest completed one of a version, unless it was another draft then. */
 export async function findCardEvaluation(

@@ -1,8 +1,10 @@
 import type {
   CompareRelease,
   FindReleaseRegressions,
-  FlagRelease,
+  FlagReleases,
 } from "../../catalog/products/score-card.ts";
+import type { Context } from "../../core/context.ts";
+import type { Tx } from "../../platform/db/database.ts";
 import { reportRegressions } from "./notifications.ts";
 import {
   findCardEvaluation,
@@ -10,6 +12,7 @@ import {
   findReleaseOf,
   hashDefinition,
   listComparable,
+  listEvaluated,
   storeRegressions,
 } from "./queries.ts";
 import { findScore, findWorse, flagInOrder, toComparison } from "./regressions.ts";
@@ -32,8 +35,20 @@ export const compareRelease: CompareRelease = async (db, { productId, onSale, ..
   );
 };
 
+export const flagReleases: FlagReleases = async (ctx, tx, releases) => {
+  const evaluated = await listEvaluated(
+    tx,
+    releases.map(({ productId }) => productId),
+  );
+  for (const release of releases) if (evaluated.has(release.productId)) await flagRelease(ctx, tx, release);
+};
+
 /** Also the evaluations before that of the score card: one without its flag would hide the drop of the next version. */
-export const flagRelease: FlagRelease = async (ctx, tx, release) => {
+async function flagRelease(
+  ctx: Context,
+  tx: Tx,
+  release: Parameters<FlagReleases>[2][number],
+): Promise<void> {
   const card = await findCardEvaluation(tx, release);
   const found = card && (await findReleaseOf(tx, release));
   if (!found) return;
@@ -42,4 +57,4 @@ export const flagRelease: FlagRelease = async (ctx, tx, release) => {
   for (const { id, regressions } of flagged) await storeRegressions(tx, id, regressions);
   const { regressions = [] } = flagged.find(({ id }) => id === card.id) ?? {};
   if (hasNews) await reportRegressions(ctx, tx, card, regressions);
-};
+}

@@ -14,20 +14,21 @@ export interface AuditRecord {
 }
 
 /** Runs in the transaction of the audited action, so that both commit or none. */
-export async function recordAudit(ctx: Context, tx: Queries, deed: AuditRecord): Promise<void> {
-  await tx
-    .insertInto("auditLog")
-    .values({
-      id: ctx.newId(),
-      actorId: deed.actorId,
-      action: deed.action,
-      targetType: deed.target?.type ?? null,
-      targetId: deed.target?.id ?? null,
-      ip: deed.source?.ip ?? null,
-      userAgent: deed.source?.userAgent ?? null,
-      requestId: deed.source?.requestId ?? null,
-      details: JSON.stringify(deed.details ?? {}),
-      createdAt: ctx.now(),
-    })
-    .execute();
+export const recordAudit = (ctx: Context, tx: Queries, deed: AuditRecord): Promise<void> =>
+  recordAudits(ctx, tx, [deed]);
+
+export async function recordAudits(ctx: Context, tx: Queries, deeds: AuditRecord[]): Promise<void> {
+  const rows = deeds.map((deed) => ({
+    id: ctx.newId(),
+    actorId: deed.actorId,
+    action: deed.action,
+    targetType: deed.target?.type ?? null,
+    targetId: deed.target?.id ?? null,
+    ip: deed.source?.ip ?? null,
+    userAgent: deed.source?.userAgent ?? null,
+    requestId: deed.source?.requestId ?? null,
+    details: JSON.stringify(deed.details ?? {}),
+    createdAt: ctx.now(),
+  }));
+  await tx.insertInto("auditLog").values(rows).execute();
 }

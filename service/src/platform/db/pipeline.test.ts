@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { askedDuring, costOf } from "../../../test/statements.ts";
 import type { Queries } from "./database.ts";
-import { inPipeline, inPipelinedTransaction, waitForAll } from "./pipeline.ts";
+import { inPipeline, inPipelinedTransaction, sendInOrder, waitForAll } from "./pipeline.ts";
 
 let market: Market;
 before(async () => {
@@ -32,6 +32,31 @@ test("a pipelined transaction: begin and reads, all writes, and the commit are a
     ["a", "b", "c"],
   );
   assert.deepEqual(await listNotes(), ["a", "b", "c"]);
+});
+
+test("statements in order: one round trip in a pipeline, one each in another transaction", async () => {
+  const read = (tx: Queries) =>
+    sendInOrder(tx, [
+      () => sql`select 1 as one`.execute(tx),
+      () => sql`select 2 as two`.execute(tx),
+      () => 3,
+    ]);
+  let results: unknown[] = [];
+  const apart = await askedDuring(() =>
+    market.service.ctx.db.transaction().execute(async (tx) => {
+      results = await read(tx);
+    }),
+  );
+  assert.deepEqual(costOf(apart), { statements: 4, roundTrips: 4, transactions: 1 });
+  assert.equal(results[2], 3);
+  const together = await askedDuring(() =>
+    inPipelinedTransaction(
+      pool(),
+      async () => {},
+      (tx) => read(tx),
+    ),
+  );
+  assert.deepEqual(costOf(together), { statements: 4, roundTrips: 3, transactions: 1 });
 });
 
 test("a pipeline without a transaction: one round trip, results in order", async () => {

@@ -19,6 +19,20 @@ export async function waitForAll<const Work extends readonly unknown[]>(
   return results.map((result) => (result as PromiseFulfilledResult<unknown>).value) as never;
 }
 
+/**
+ * Sends the statements of several functions, in their order: together in a pipeline, else one after the other, because pg
+ * sends no statement of other transactions before the answer to the last one.
+ */
+export async function sendInOrder<const Work extends readonly (() => unknown)[]>(
+  db: Queries,
+  work: Work,
+): Promise<{ -readonly [Key in keyof Work]: Awaited<ReturnType<Work[Key]>> }> {
+  if (pipelines.has(db)) return waitForAll(work.map((start) => start())) as never;
+  const results: unknown[] = [];
+  for (const start of work) results.push(await start());
+  return results as never;
+}
+
 /** Statements that start together are sent together, in that order. */
 export const inPipeline = <T>(pool: pg.Pool, work: (db: Queries) => Promise<T>): Promise<T> =>
   withPipeline(pool, (_client, db) => work(db));
@@ -60,6 +74,7 @@ async function withPipeline<T>(
 }
 
 const opened = new WeakMap<pg.PoolClient, Promise<Tx>>();
+const pipelines = new WeakSet<Queries>();
 
 function transactionOn(client: pg.PoolClient): Promise<Tx> {
   const known = opened.get(client) ?? openTransaction(client);
@@ -72,5 +87,6 @@ async function openTransaction(client: pg.PoolClient): Promise<Tx> {
   const tx = asTransaction(client);
   const db: Database = tx;
   await db.connection().execute(async () => {});
+  pipelines.add(tx);
   return tx;
 }

@@ -32,6 +32,8 @@ export interface JobStatus extends JobStats {
 export interface JobQueue {
   /** Requests a job in the caller's transaction: it runs if and only if that commits. */
   send(tx: Queries, name: string, data: object): Promise<void>;
+  /** Requests a job for each of `data`, by one statement. */
+  sendMany(tx: Queries, name: string, data: object[]): Promise<void>;
   /** The cron expression of a scheduled job; null: no worker has scheduled it. Precedes `sendScheduled`. */
   findSchedule(name: string): Promise<string | null>;
   /** Requests one run of a scheduled job and returns the id of the job; null: one waits or runs already. */
@@ -67,11 +69,19 @@ export async function openJobQueue(pool: pg.Pool, log: Logger, kinds: JobDefinit
   // would need a second connection, and many parallel requests would deadlock on the pool.
   for (const { name } of kinds) await boss.findJobs(name, { id: NIL });
   const optionsByName = new Map(kinds.map((kind) => [kind.name, optionsOf(kind)]));
+  const optionsFor = (name: string) => {
+    const options = optionsByName.get(name);
+    if (!options) throw new TypeError(`there is no kind of job named ${name}`);
+    return options;
+  };
   return {
     async send(tx, name, data) {
-      const options = optionsByName.get(name);
-      if (!options) throw new TypeError(`there is no kind of job named ${name}`);
-      await boss.send(name, data, { ...options, db: fromKysely(tx.withoutPlugins()) });
+      await boss.send(name, data, { ...optionsFor(name), db: fromKysely(tx.withoutPlugins()) });
+    },
+    async sendMany(tx, name, data) {
+      const options = optionsFor(name);
+      const jobs = data.map((one) => ({ ...options, data: one }));
+      await boss.insert(name, jobs, { db: fromKysely(tx.withoutPlugins()) });
     },
     async findSchedule(name) {
       // PostgreSQL takes no NUL in a text.
@@ -104,16 +114,17 @@ const createTables = (boss: PgBoss) =>
   boss.start().catch((error) => (ALREADY_EXISTS.test(error.code) ? boss.start() : Promise.reject(error)));
 
 /** Set on each job, since a queue of an older version keeps its older settings. */
-const optionsOf = (kind: JobDefinition): SendOptions => ({
-  retryLimit: kind.retries,
-  retryDelay: kind.retryDelaySeconds,
-  retryBackoff: true,
-  retryDelayMax: kind.maxRetryDelaySeconds,
-  expireInSeconds: kind.attemptTimeoutSeconds,
-  heartbeatSeconds: HEARTBEAT_SECONDS,
-  deleteAfterSeconds: COMPLETED_RETENTION_SECONDS,
-  deadLetter: deadLetterQueueOf(kind.name),
-});
+const optionsOf = (kind: JobDefinition) =>
+  ({
+    retryLimit: kind.retries,
+    retryDelay: kind.retryDelaySeconds,
+    retryBackoff: true,
+    retryDelayMax: kind.maxRetryDelaySeconds,
+    expireInSeconds: kind.attemptTimeoutSeconds,
+    heartbeatSeconds: HEARTBEAT_SECONDS,
+    deleteAfterSeconds: COMPLETED_RETENTION_SECONDS,
+    deadLetter: deadLetterQueueOf(kind.name),
+  }) satisfies SendOptions;
 
 /** Includes kinds that were never requested, without a job run. */
 export async function readJobStatus(pool: pg.Pool, kinds: JobDefinition[]): Promise<JobStatus[]> {
