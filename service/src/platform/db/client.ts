@@ -19,13 +19,13 @@ export interface ServiceClientConfig extends pg.ClientConfig {
   primary?: PrimaryFinder | null;
   /** undefined: transactions have no timeouts, such as those of a backup. */
   transactionTimeouts?: TransactionTimeouts;
+  /** Shared by the connections of a pool. */
+  repeatedStatements?: RepeatedStatements;
 }
 
 const READ_ONLY = "25006";
 /** The function of PostgreSQL that refuses a prepared statement whose columns changed. Its code, 0A000, has many reasons. */
 const REVALIDATE_PLAN = "RevalidateCachedQuery";
-
-const repeated = new RepeatedStatements();
 
 /** Fields that pg's types omit. */
 interface Internals {
@@ -38,13 +38,14 @@ interface Internals {
 
 /**
  * A connection of the service. Unlike pg.Client it finds the primary among several servers. It prepares the statements
- * that this process repeats, but none behind a connection pooler, whose next transaction may use another server
+ * that its pool repeats, but none behind a connection pooler, whose next transaction may use another server
  * connection. It detects a read-only server and plans that a migration made invalid, so that the pool drops the
  * connection. It sends transaction timeouts with `begin` in one message, since a pooler loses session settings.
  */
 export class ServiceClient extends pg.Client {
   readonly #primary: PrimaryFinder | null;
   readonly #timeouts: TransactionTimeouts | undefined;
+  readonly #repeated: RepeatedStatements;
   /** Behind a pooler, no session state survives a transaction. */
   isPooled = false;
   /** The server is read-only, or a migration changed the columns of a prepared statement: the pool drops the connection. */
@@ -54,6 +55,7 @@ export class ServiceClient extends pg.Client {
     super(config);
     this.#primary = config.primary ?? null;
     this.#timeouts = config.transactionTimeouts;
+    this.#repeated = config.repeatedStatements ?? new RepeatedStatements();
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: pg takes a callback or answers a promise
@@ -113,16 +115,17 @@ export class ServiceClient extends pg.Client {
     if (this.#timeouts && typeof config === "string" && BEGIN.test(config))
       return super.query(config + settingsOf(this.#timeouts), values, callback);
     if (this.isPooled) return super.query(withoutName(config), values, callback);
-    const name = nameOf(config, values);
+    const name = this.#nameOf(config, values);
     if (name === null) return super.query(config, values, callback);
     return super.query({ name, text: config, values }, callback);
   }
-}
 
-/** A text without values may consist of several statements, which cannot be prepared. */
-const nameOf = (text: unknown, values: unknown): string | null =>
-  nameOfPrepared(text) ??
-  (typeof text === "string" && Array.isArray(values) && values.length > 0 ? repeated.nameOf(text) : null);
+  /** A text without values may consist of several statements, which cannot be prepared. */
+  #nameOf(text: unknown, values: unknown): string | null {
+    const isRepeatable = typeof text === "string" && Array.isArray(values) && values.length > 0;
+    return nameOfPrepared(text) ?? (isRepeatable ? this.#repeated.nameOf(text) : null);
+  }
+}
 
 const settingsOf = ({ idleMs, lockMs }: TransactionTimeouts): string =>
   `; set local idle_in_transaction_session_timeout = ${idleMs}; set local lock_timeout = ${lockMs}`;

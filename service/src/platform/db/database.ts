@@ -10,6 +10,7 @@ import {
   transactionTimeouts,
 } from "./client.ts";
 import { columnNames, SnakeCaseDialect } from "./column-names.ts";
+import { RepeatedStatements } from "./repeated-statements.ts";
 import type { DB } from "./tables.gen.ts";
 
 declare module "../../core/context.ts" {
@@ -88,6 +89,7 @@ export function openPool(connection: Connection): pg.Pool {
     application_name: "stoa",
     Client: ServiceClient,
     transactionTimeouts: connection.transactionTimeouts ?? transactionTimeouts,
+    repeatedStatements: new RepeatedStatements(),
   } as pg.PoolConfig);
   // The pool listens to idle clients only. For a client in use the query rejects; without a listener, the event would end the process.
   pool.on("connect", (client) => client.on("error", () => {}));

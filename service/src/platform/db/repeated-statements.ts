@@ -25,8 +25,8 @@ const isPreparable = (text: string): boolean =>
   !ALL_COLUMNS.test(text);
 
 /**
- * Names the statements that this process repeats, so that each connection parses and plans them once. A name stays with
- * its text as long as the process runs.
+ * Names the statements that the connections of a pool repeat, so that each connection parses and plans them once. A name
+ * stays with its text.
  */
 export class RepeatedStatements {
   readonly #counts = new Map<string, number>();
