@@ -67,6 +67,25 @@ test("a request that starts a run while the worker claims another: the worker dr
   await untilStatus(late!, started!, "completed");
 });
 
+test("a worker with one place: the run that waits longer starts first", async (t) => {
+  const [early, late] = await Promise.all(["Earlier", "Later"].map((name) => market.createUser({ name })));
+  const provider = await startBlockedProvider();
+  const [first] = await startBlockedRuns(early!, 1, provider);
+  market.clock.forward(1_000);
+  const [second] = await startBlockedRuns(late!, 1, provider);
+  const only = startWorker(market, { mostHeld: 1 });
+  t.after(async () => {
+    provider.answer();
+    await only.stop();
+    await provider.close();
+  });
+  await provider.arrivals(1);
+  await untilStatus(early!, first!, "running");
+  await untilStatus(late!, second!, "queued");
+  provider.answer();
+  await untilStatus(late!, second!, "completed");
+});
+
 test("workers full of slow runs of some accounts: runs of another account still start", async () => {
   const [many, alsoMany, few] = await Promise.all(
     ["Many", "Also many", "Few"].map((name) => market.createUser({ name })),

@@ -3,7 +3,8 @@ import { suite, test } from "node:test";
 import { type EventReader, openEventStream } from "../../../test/event-stream.ts";
 import { buyProduct, createProduct, haiku, refundEverything } from "../../../test/factories.ts";
 import { runs } from "../../../test/full-size.ts";
-import { createProviderKey } from "../../../test/runs.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
+import { createProviderKey, startBlockedProvider } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import {
   cancelExecution,
@@ -51,6 +52,22 @@ suite("POST /v1/ai/executions/:id/cancel", () => {
     await cancelExecution(author, id);
     await provider.clientGone;
     assert.deepEqual(await statusesOf(id), ["first completed", "second canceled"]);
+  });
+
+  test("while the result of the last step is written: the run is canceled", async (t) => {
+    const blocked = await startBlockedProvider();
+    t.after(() => blocked.close());
+    const ollama = await createProviderKey(author, { provider: "ollama", baseUrl: blocked.url });
+    const workflowId = await createWorkflow(author, { steps: [promptStep("only", "x")] });
+    const id = await startExecution(author, workflowId, { apiKeys: { openai: ollama } });
+    await blocked.arrivals(1);
+    const cancellation = { cancelRequestedAt: market.clock.now };
+    await market.service.ctx.db.transaction().execute(async (tx) => {
+      await tx.updateTable("executions").set(cancellation).where("id", "=", toUuid("exec", id)).execute();
+      blocked.answer();
+      await waitForBlockedStatements(market);
+    });
+    await untilStatus(author, id, "canceled");
   });
 
   test("waiting run: ends, and its step is canceled", async () => {

@@ -339,6 +339,8 @@ suite("the first request is still running", () => {
     slowMarket.clock.forward(LEASE_SECONDS * 1000);
     assertError(await buyer.post("/v1/purchases", { productId }, key), 409, "IDEMPOTENCY_IN_PROGRESS");
     slowMarket.clock.forward(1);
+    const other = await buyer.post("/v1/purchases", { productId, expectedPrice: 4.99 }, key);
+    assertError(other, 422, "IDEMPOTENCY_KEY_REUSED");
     const taken = buyer.post("/v1/purchases", { productId }, key);
     await slow.asks(2);
     slow.letGo(2);
