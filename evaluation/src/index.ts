@@ -1,3 +1,4 @@
+export * from "./embedding-assertions.ts";
 export type { ImportProblem } from "./file-content.ts";
 export {
   type AssertionVerdict,

@@ -1,4 +1,5 @@
 import { canonicalJson } from "./canonical-json.ts";
+import { comparesEmbeddings } from "./embedding-assertions.ts";
 import { baseType, splitAssertions } from "./split-assertions.ts";
 import { renderValue } from "./template.ts";
 import type { Assertion, TestCase } from "./test-case.ts";
@@ -19,15 +20,20 @@ Rules:
 Answer with one JSON object and nothing else, with exactly these members:
 {"reason": "one or two sentences", "pass": true or false, "score": a number from 0 to 1}`;
 
-/** The assertions of a case that a judge model is asked about, in the case's order. `similar` and `answer-relevance` compare embeddings. */
-export const listJudgedAssertions = (testCase: TestCase): Assertion[] =>
+/** What a judge can decide beside rubrics. */
+export interface JudgeAbility {
+  /** With an embedding model, `similar` and `answer-relevance`, too. */
+  embedding?: object | null | undefined;
+}
+
+/** The assertions of a case that this judge decides, in the case's order. */
+export const listJudgedAssertions = (testCase: TestCase, judge: JudgeAbility): Assertion[] =>
   splitAssertions(testCase)
     .judged.flatMap((one) => (one.type === "assert-set" ? one.assert : one))
-    .filter(isJudgeable);
+    .filter((assertion) => isJudgeable(assertion, judge));
 
-const JUDGEABLE: ReadonlySet<string> = new Set(["llm-rubric", "factuality"]);
-
-export const isJudgeable = ({ type }: Pick<Assertion, "type">): boolean => JUDGEABLE.has(baseType(type));
+export const isJudgeable = (assertion: Pick<Assertion, "type">, { embedding }: JudgeAbility): boolean =>
+  !comparesEmbeddings(assertion) || Boolean(embedding);
 
 /** What the judge gets as rubric. The threshold and `not-` are applied to its answer. */
 export function toRubric({ type, value }: Assertion, input: Record<string, unknown>): string {
@@ -53,6 +59,21 @@ export const toJudgeMessage = ({ rubric, output }: JudgeMaterial): string =>
 /** The message of texts that `escapeWithin` escaped. */
 export const joinJudgeMessage = ({ rubric, output }: JudgeMaterial): string =>
   `<rubric>\n${rubric}\n</rubric>\n<output>\n${output}\n</output>`;
+
+/** The user message that asks a judge for questions, with an output that `escapeWithin` escaped. */
+export const joinQuestionsMessage = (output: string): string => `<output>\n${output}\n</output>`;
+
+const QUESTIONS_MESSAGE = /^<output>\n(".*")\n<\/output>$/;
+
+/** The output that `joinQuestionsMessage` got; null: it is no such message. */
+export function readQuestionsMessage(message: string): string | null {
+  const [, output] = QUESTIONS_MESSAGE.exec(message) ?? [];
+  try {
+    return output === undefined ? null : JSON.parse(output);
+  } catch {
+    return null;
+  }
+}
 
 const MESSAGE = /^<rubric>\n(".*")\n<\/rubric>\n<output>\n(".*")\n<\/output>$/;
 
@@ -99,6 +120,19 @@ function toUnicodeEscapes(character: string): string {
   return escaped;
 }
 
+interface JudgeInstructions {
+  instructions: string;
+  /** With those by which the judge writes questions. */
+  embedding?: { instructions: string } | undefined;
+}
+
 /** The text whose hash names what a judge was asked: the instructions, and the judged assertions of each case. */
-export const toRubricsText = (instructions: string, cases: readonly TestCase[]): string =>
-  canonicalJson({ instructions, cases: cases.map(listJudgedAssertions) });
+export const toRubricsText = (
+  { instructions, embedding }: JudgeInstructions,
+  cases: readonly TestCase[],
+): string =>
+  canonicalJson({
+    instructions,
+    ...(embedding && { questionInstructions: embedding.instructions }),
+    cases: cases.map((one) => listJudgedAssertions(one, { embedding })),
+  });

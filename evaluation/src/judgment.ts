@@ -1,5 +1,12 @@
 import { combine, withMetric } from "./combine-verdicts.ts";
-import { isJudgeable, listJudgedAssertions } from "./judge-prompt.ts";
+import {
+  type CosineAnswer,
+  comparesEmbeddings,
+  DEFAULT_COSINE,
+  findCosine,
+  isCosine,
+} from "./embedding-assertions.ts";
+import { isJudgeable, type JudgeAbility, listJudgedAssertions } from "./judge-prompt.ts";
 import { splitAssertions } from "./split-assertions.ts";
 import type { Assertion, AssertionSet, TestCase } from "./test-case.ts";
 
@@ -12,11 +19,11 @@ export interface JudgeAnswer {
 
 /** An answer with its reason, or why there is none. */
 export interface JudgeReply {
-  answer: JudgeAnswer | null;
+  answer: JudgeAnswer | CosineAnswer | null;
   reason: string;
 }
 
-/** `undecided`: the judge gave no answer that can be read. It never counts as passed. */
+/** `undecided`: the judge gave no answer that can be read, or the texts have no embeddings. It never counts as passed. */
 export type JudgedOutcome = "passed" | "failed" | "undecided";
 
 export interface JudgedVerdict {
@@ -54,7 +61,7 @@ const FENCE = /^```(?:json)?[^\S\n]*\n([\s\S]*)\n```$/;
  * Reads the answer of a judge: one JSON object with exactly `pass`, `score` and `reason`, perhaps in a code fence. Anything else is no answer,
  * because a verdict that is searched for in a text could be one that the judge quotes from a hostile output.
  */
-export function readJudgeAnswer(text: string): JudgeReply {
+export function readJudgeAnswer(text: string): { answer: JudgeAnswer | null; reason: string } {
   const answer = parseAnswer(text);
   if (!answer) return { answer: null, reason: "The judge's answer is not the JSON object that it must be." };
   const { pass, score, reason } = answer;
@@ -102,20 +109,30 @@ interface Judged {
  * The verdict of a case's judged assertions from the judge's replies, which are in the order of `listJudgedAssertions`. As promptfoo's
  * `llm-rubric`, an assertion passes if the answer says so and its score reaches the threshold. The case passes if each assertion passes or,
  * with a threshold, if the weighted mean of their scores reaches it; deterministic assertions have no part in it. It is undecided if
- * that depends on an assertion without an answer. Null: the judge is asked about none of the case's assertions.
+ * that depends on an assertion without an answer. Null: the judge is asked about none of the case's assertions. `similar` and
+ * `answer-relevance` pass if their cosine reaches the threshold.
  */
-export function judgeCase(testCase: TestCase, replies: readonly JudgeReply[]): Judgment | null {
-  const asked = listJudgedAssertions(testCase);
-  if (asked.length === 0) return null;
+export function judgeCase(
+  testCase: TestCase,
+  replies: readonly JudgeReply[],
+  judge: JudgeAbility,
+): Judgment | null {
+  if (listJudgedAssertions(testCase, judge).length === 0) return null;
   const rest = [...replies];
-  const next = (): JudgeReply => rest.shift() ?? { answer: null, reason: "The judge was not asked." };
+  const next = (assertion: Assertion): JudgeReply | null =>
+    isJudgeable(assertion, judge)
+      ? (rest.shift() ?? { answer: null, reason: "The judge was not asked." })
+      : null;
   const { judged } = splitAssertions(testCase);
   const all = judged.map((one) => (one.type === "assert-set" ? judgeSet(one, next) : judgeOne(one, next)));
   const bounds = combineBounds(judged, all, testCase.threshold);
   return { ...toOutcome(bounds), verdicts: all.map(({ verdict }) => verdict) };
 }
 
-function judgeSet(set: AssertionSet, next: () => JudgeReply): Judged {
+/** null: the judge cannot decide the assertion. */
+type NextReply = (assertion: Assertion) => JudgeReply | null;
+
+function judgeSet(set: AssertionSet, next: NextReply): Judged {
   const members = set.assert.map((member) => judgeOne(member, next));
   const assertions = members.map(({ verdict }) => verdict);
   const about = { type: set.type, ...withMetric(set), assertions };
@@ -128,14 +145,16 @@ function judgeSet(set: AssertionSet, next: () => JudgeReply): Judged {
 }
 
 const NOT_JUDGED =
-  "This type compares embeddings, which evaluations do not compute. Use llm-rubric to have it judged.";
+  "This type compares embeddings, and the judge has no embedding model. Name one in judge.embedding.";
 
-function judgeOne(assertion: Assertion, next: () => JudgeReply): Judged {
+function judgeOne(assertion: Assertion, next: NextReply): Judged {
   const about = { type: assertion.type, ...withMetric(assertion) };
-  if (!isJudgeable(assertion))
+  const reply = next(assertion);
+  if (!reply)
     return { verdict: { ...about, outcome: "not_judged", score: null, reason: NOT_JUDGED }, bounds: null };
-  const { answer, reason } = next();
-  const bounds = answer ? toBounds(decide(assertion, answer)) : UNDECIDED;
+  const { answer, reason } = reply;
+  const decided = answer && decide(assertion, answer);
+  const bounds = decided ? toBounds(decided) : UNDECIDED;
   return { verdict: { ...about, ...toOutcome(bounds), reason }, bounds };
 }
 
@@ -143,10 +162,42 @@ const UNDECIDED: Bounds = { low: { isPassed: false, score: 0 }, high: { isPassed
 
 const toBounds = (decided: Bounds["low"]): Bounds => ({ low: decided, high: decided });
 
-function decide({ type, threshold }: Assertion, { pass, score }: JudgeAnswer): Bounds["low"] {
-  const isNegated = type.startsWith("not-");
-  const isMet = pass && (threshold === undefined || score >= threshold);
+/** null: the answer is of another kind than the assertion. */
+function decide(assertion: Assertion, answer: JudgeAnswer | CosineAnswer): Bounds["low"] | null {
+  const isNegated = assertion.type.startsWith("not-");
+  const read = readAnswer(assertion, answer);
+  if (!read) return null;
+  const { isMet, score } = read;
   return { isPassed: isMet !== isNegated, score: isNegated ? 1 - score : score };
+}
+
+function readAnswer(
+  assertion: Assertion,
+  answer: JudgeAnswer | CosineAnswer,
+): { isMet: boolean; score: number } | null {
+  const { threshold } = assertion;
+  if ("cosines" in answer) {
+    const cosine = findCosine(assertion, answer);
+    if (cosine === null) return null;
+    // A score is from 0 to 1, and texts with a negative cosine are not alike at all.
+    return { isMet: cosine >= (threshold ?? DEFAULT_COSINE), score: Math.max(0, cosine) };
+  }
+  if (comparesEmbeddings(assertion)) return null;
+  const { pass, score } = answer;
+  return { isMet: pass && (threshold === undefined || score >= threshold), score };
+}
+
+/** Whether the answer to an assertion can be read. Undefined: the assertion is hidden. */
+export function isAnswerTo(assertion: Assertion | undefined, answer: JudgeAnswer | CosineAnswer): boolean {
+  if (!("cosines" in answer))
+    return (
+      typeof answer.pass === "boolean" &&
+      isScore(answer.score) &&
+      (assertion === undefined || !comparesEmbeddings(assertion))
+    );
+  if (!Array.isArray(answer.cosines)) return false;
+  if (assertion) return findCosine(assertion, answer) !== null;
+  return answer.cosines.length > 0 && answer.cosines.every(isCosine);
 }
 
 function combineBounds(

@@ -1,16 +1,22 @@
 import { canonicalJson } from "./canonical-json.ts";
+import {
+  type CosineAnswer,
+  comparesEmbeddings,
+  isRelevance,
+  listReferences,
+} from "./embedding-assertions.ts";
 import { gradeOutput } from "./grade.ts";
 import { type JsonSchema, validateValue } from "./json-schema.ts";
 import { listJudgedAssertions, toRubricsText } from "./judge-prompt.ts";
 import {
-  isScore,
+  isAnswerTo,
   JUDGMENT_WITHOUT_OUTPUT,
   type JudgeAnswer,
   type JudgedOutcome,
   judgeCase,
 } from "./judgment.ts";
 import { type EvaluatedColumn, type EvaluatedRun, type ModelScore, scoreModels } from "./score-models.ts";
-import type { TestCase } from "./test-case.ts";
+import type { Assertion, TestCase } from "./test-case.ts";
 import { checkTestCases } from "./validate.ts";
 
 /** A key of a JSON Web Key Set (RFC 7517). */
@@ -52,7 +58,9 @@ interface SignedJudgment {
     cost: number | null;
     latencyMs: number | null;
     /** Null: undecided. */
-    answer: JudgeAnswer | null;
+    answer: JudgeAnswer | CosineAnswer | null;
+    /** The call in which the judge wrote the questions of an `answer-relevance`. */
+    questions?: { step: { id: string; item: number }; cost: number | null; latencyMs: number | null };
   }[];
 }
 
@@ -64,6 +72,8 @@ interface SignedJudge {
   /** In place of `rubricsHash` in the first proofs, without a salt. */
   rubricsSha256?: string;
   instructions: string;
+  /** The model of its embeddings, and the instructions by which it writes questions. Absent: it compares none. */
+  embedding?: { provider: string; model: string; isSandbox: boolean; instructions: string };
 }
 
 interface SignedCase {
@@ -366,7 +376,9 @@ class Verifier {
     this.#checkJudgeColumns(judge);
     if (cases.size === testSet.cases.length && !(await this.#hasRubrics(judge, inOrder(cases))))
       this.problems.push("The rubrics have another hash than the evaluation names.");
-    const questions = this.#countQuestions(cases);
+    const questions = this.#countQuestions(judge, cases);
+    if (judge.embedding && cases.size === testSet.cases.length && !comparesAny(judge, cases))
+      this.problems.push("An embedding model is named, and no case compares embeddings.");
     if (questions.every((count) => count === 0))
       this.problems.push("A judge is named, and no case has anything to judge.");
     const judgedCases = new Set(results.filter(({ judgment }) => judgment).map((run) => run.case));
@@ -375,26 +387,27 @@ class Verifier {
       const isJudged = asked === undefined ? judgedCases.has(run.case) : asked > 0;
       if (isJudged !== Boolean(run.judgment))
         this.problems.push(`${nameOf(run)} has ${isJudged ? "no" : "a"} verdict of the judge.`);
-      else if (run.judgment) this.#rejudge(run, run.judgment, cases.get(run.case), asked);
+      else if (run.judgment)
+        this.#rejudge(run, run.judgment, { judge, testCase: cases.get(run.case), asked });
     }
   }
 
   async #hasRubrics(
-    { instructions, rubricsHash, rubricsSha256 }: SignedJudge,
+    { rubricsHash, rubricsSha256, ...judge }: SignedJudge,
     cases: TestCase[],
   ): Promise<boolean> {
-    const text = toRubricsText(instructions, cases);
+    const text = toRubricsText(judge, cases);
     return rubricsSha256 === undefined
       ? this.#isSalted(rubricsHash, text)
       : rubricsSha256 === (await sha256(text));
   }
 
   /** How much a judge is asked about an output of each case; undefined: a hidden case of a proof that does not say so. */
-  #countQuestions(cases: ReadonlyMap<number, TestCase>): (number | undefined)[] {
+  #countQuestions(judge: SignedJudge, cases: ReadonlyMap<number, TestCase>): (number | undefined)[] {
     return this.#statement.testSet.cases.map(({ judgedAssertions: signed }, index) => {
       const testCase = cases.get(index);
       if (!testCase) return signed;
-      const { length } = listJudgedAssertions(testCase);
+      const { length } = listJudgedAssertions(testCase, judge);
       if (signed !== undefined && signed !== length)
         this.problems.push(`Case ${index + 1} has another number of judged assertions than was signed.`);
       return length;
@@ -421,16 +434,24 @@ class Verifier {
   #rejudge(
     run: SignedRun,
     { outcome, score, calls }: SignedJudgment,
-    testCase: TestCase | undefined,
-    asked: number | undefined,
+    {
+      judge,
+      testCase,
+      asked,
+    }: { judge: SignedJudge; testCase: TestCase | undefined; asked: number | undefined },
   ): void {
     this.judged++;
-    const isReadable = calls.every(
-      ({ answer }) => answer === null || (typeof answer.pass === "boolean" && isScore(answer.score)),
-    );
+    const all = testCase
+      ? listJudgedAssertions(testCase, judge).map((assertion) => ({ assertion, input: testCase.input }))
+      : [];
+    const isReadable = calls.every((call, at) => isReadableCall(judge, all[at], call));
     const hasOutput = run.status === "completed";
     const replies = calls.map(({ answer }) => ({ answer, reason: "" }));
-    const expected = !hasOutput ? JUDGMENT_WITHOUT_OUTPUT : testCase ? judgeCase(testCase, replies) : null;
+    const expected = !hasOutput
+      ? JUDGMENT_WITHOUT_OUTPUT
+      : testCase
+        ? judgeCase(testCase, replies, judge)
+        : null;
     const isComplete = !hasOutput ? calls.length === 0 : asked === undefined || calls.length === asked;
     const fits = !expected || isAlike([expected.outcome, expected.score], [outcome, score]);
     if (!isReadable || !isComplete || !fits)
@@ -455,10 +476,38 @@ interface SignedCall {
 const judgedColumnOf = ({ judgedColumn, judges }: SignedEvaluation["columns"][number]) =>
   judgedColumn ?? judges;
 
+/** With the calls for questions, which are steps of the same receipt. */
 const listJudgeCalls = (run: SignedRun): SignedCall[] =>
-  (run.judgment?.calls ?? []).flatMap(({ step, ...call }) =>
-    step ? [{ ...call, step, title: `the judge's call for ${nameOf(run)}` }] : [],
-  );
+  (run.judgment?.calls ?? []).flatMap(({ step, questions, ...call }) => [
+    ...(step ? [{ ...call, step, title: `the judge's call for ${nameOf(run)}` }] : []),
+    ...(questions ? [{ ...questions, title: `the judge's questions for ${nameOf(run)}` }] : []),
+  ]);
+
+/** An assertion of a visible case, with the input that its texts name. */
+interface AskedAssertion {
+  assertion: Assertion;
+  input: Record<string, unknown>;
+}
+
+/** Cosines need a named model and their steps: of an `answer-relevance` also that which gave its questions. */
+function isReadableCall(
+  { embedding }: SignedJudge,
+  asked: AskedAssertion | undefined,
+  { answer, step, questions }: SignedJudgment["calls"][number],
+): boolean {
+  if (questions && (!step || !embedding)) return false;
+  if (asked && step && isRelevance(asked.assertion) !== Boolean(questions)) return false;
+  if (answer === null) return true;
+  if (!isAnswerTo(asked?.assertion, answer)) return false;
+  if (!("cosines" in answer)) return true;
+  return Boolean(embedding && step) && (!asked || isOfAllReferences(asked, answer));
+}
+
+const isOfAllReferences = ({ assertion, input }: AskedAssertion, { cosines }: CosineAnswer): boolean =>
+  isRelevance(assertion) || cosines.length === listReferences(assertion, input).length;
+
+const comparesAny = (judge: SignedJudge, cases: ReadonlyMap<number, TestCase>): boolean =>
+  [...cases.values()].some((one) => listJudgedAssertions(one, judge).some(comparesEmbeddings));
 
 const inOrder = (cases: ReadonlyMap<number, TestCase>): TestCase[] =>
   [...cases].toSorted(([a], [b]) => a - b).map(([, testCase]) => testCase);

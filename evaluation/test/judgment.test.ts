@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { seeded } from "../../scripts/verdict-cases.ts";
+import { listReferences, toQuestion } from "../src/embedding-assertions.ts";
 import { listJudgedAssertions, readJudgeMessage, toJudgeMessage, toRubric } from "../src/judge-prompt.ts";
 import { type JudgeAnswer, type JudgeReply, judgeCase, readJudgeAnswer } from "../src/judgment.ts";
 import { type EvaluatedRun, scoreModels } from "../src/score-models.ts";
@@ -133,7 +134,7 @@ const rubric = (more: Partial<Assertion> = {}): Assertion => ({
   ...more,
 });
 const outcomeOf = (testCase: TestCase, ...replies: JudgeReply[]) => {
-  const judgment = judgeCase(testCase, replies);
+  const judgment = judgeCase(testCase, replies, {});
   return judgment && [judgment.outcome, judgment.score];
 };
 
@@ -169,18 +170,57 @@ test("deterministic assertions and types that compare embeddings have no part in
   const mixed = caseOf([{ type: "contains", value: "never" }, rubric(), similar]);
   assert.deepEqual(outcomeOf(mixed, reply(true)), ["passed", 1]);
   assert.deepEqual(
-    judgeCase(mixed, [reply(true)])?.verdicts.map(({ type, outcome }) => [type, outcome]),
+    judgeCase(mixed, [reply(true)], {})?.verdicts.map(({ type, outcome }) => [type, outcome]),
     [
       ["llm-rubric", "passed"],
       ["similar", "not_judged"],
     ],
   );
-  assert.equal(judgeCase(caseOf([similar, { type: "answer-relevance" }]), []), null);
-  assert.equal(judgeCase(caseOf([{ type: "contains", value: "x" }]), []), null);
+  assert.equal(judgeCase(caseOf([similar, { type: "answer-relevance" }]), [], {}), null);
+  assert.equal(judgeCase(caseOf([{ type: "contains", value: "x" }]), [], {}), null);
   const set = caseOf([{ type: "assert-set", threshold: 0.5, assert: [rubric(), similar, rubric()] }]);
   assert.deepEqual(outcomeOf(set, reply(true), reply(false)), ["passed", 0.5]);
   assert.deepEqual(outcomeOf(set, UNREADABLE, reply(false)), ["undecided", null]);
-  assert.equal(listJudgedAssertions(set).length, 2);
+  assert.equal(listJudgedAssertions(set, {}).length, 2);
+});
+
+const embedding = { embedding: {} };
+const cosines = (...values: number[]): JudgeReply => ({ answer: { cosines: values }, reason: "" });
+const outcomeOfCosines = (more: Partial<Assertion>, given: JudgeReply) => {
+  const judgment = judgeCase(caseOf([{ type: "similar", value: "x", ...more }]), [given], embedding);
+  return judgment && [judgment.outcome, judgment.score];
+};
+
+test("with an embedding model: similar passes by its nearest reference, answer-relevance by the mean of three questions", () => {
+  const relevance = { type: "answer-relevance" } as const;
+  for (const [more, given, expected] of [
+    [{}, cosines(0.75), ["passed", 0.75]],
+    [{}, cosines(0.74), ["failed", 0.74]],
+    [{}, cosines(-0.5), ["failed", 0]],
+    [{ threshold: 0.5 }, cosines(0.1, 0.5), ["passed", 0.5]],
+    [{ type: "not-similar", threshold: 0.5 }, cosines(0.1, 0.5), ["failed", 0.5]],
+    [{ type: "not-similar" }, cosines(0.25), ["passed", 0.75]],
+    [{}, cosines(), ["undecided", null]],
+    [{}, cosines(1.01), ["undecided", null]],
+    [{}, cosines(Number.NaN), ["undecided", null]],
+    [{}, reply(true), ["undecided", null]],
+    [relevance, cosines(1, 1, 0.25), ["passed", 0.75]],
+    [relevance, cosines(1, 0.5, 0.5), ["failed", 2 / 3]],
+    [relevance, cosines(1, 1), ["undecided", null]],
+    [relevance, UNREADABLE, ["undecided", null]],
+    [{ type: "llm-rubric" }, cosines(1), ["undecided", null]],
+  ] as [Partial<Assertion>, JudgeReply, unknown][])
+    assert.deepEqual(outcomeOfCosines(more, given), expected, JSON.stringify([more, given]));
+});
+
+test("what is compared: references with the input, and the question of a case", () => {
+  assert.deepEqual(listReferences({ type: "similar", value: ["On {{topic}}", "b"] }, { topic: "rain" }), [
+    ...["On rain", "b"],
+  ]);
+  const relevance: Assertion = { type: "answer-relevance" };
+  assert.equal(toQuestion(relevance, { topic: "rain", n: 1 }), "topic: rain\nn: 1");
+  assert.equal(toQuestion(relevance, { topic: "rain", query: "Why?" }), "Why?");
+  assert.equal(toQuestion({ ...relevance, value: "What of {{topic}}?" }, { topic: "rain" }), "What of rain?");
 });
 
 test("random cases: undecided exactly if the missing answers would decide", () => {
@@ -204,7 +244,7 @@ test("random cases: undecided exactly if the missing answers would decide", () =
       top.map((one) => (one.type === "assert-set" ? { ...one, assert: [...one.assert] } : one)),
       threshold,
     );
-    const replies = listJudgedAssertions(testCase).map(() =>
+    const replies = listJudgedAssertions(testCase, {}).map(() =>
       random() < 0.3 ? UNREADABLE : reply(random() < 0.5, pick([0, 0.3, 0.6, 1])),
     );
     const [worst, best] = completions.map((answer) =>

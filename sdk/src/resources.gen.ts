@@ -1440,7 +1440,7 @@ export class EvaluationsResource extends Resource {
   /**
    * Evaluate the current version of a product by its test set
    *
-   * For its author. Every case runs on every model as often as `repeats` says, on your provider keys. Beside it runs a baseline: the same model with the input alone, of a workflow the model of its last call. No call starts that is expected to exceed `maxCost`, and the evaluation has then failed; open calls can end above it. They count neither as runs of the product nor in its analytics. With `judge`, a model judges each output by the rubrics of the test set.
+   * For its author. Every case runs on every model as often as `repeats` says, on your provider keys. Beside it runs a baseline: the same model with the input alone, of a workflow the model of its last call. No call starts that is expected to exceed `maxCost`, and the evaluation has then failed; open calls can end above it. They count neither as runs of the product nor in its analytics. With `judge`, a model judges each output by the rubrics of the test set, and with its `embedding` also by similarity.
    *
    * Needs the permission `ai:execute`.
    */

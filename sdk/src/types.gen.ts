@@ -364,6 +364,13 @@ export interface Judge {
   isSandbox: boolean;
   /** Equal for two evaluations by one test set whose judges were asked the same. It covers the judge's instructions and the judged assertions of all cases as canonical JSON (RFC 8785). HMAC-SHA256 under the salt of the test set */
   rubricsHash: string;
+  /** The model whose embeddings decided similar and answer-relevance; absent: these have no verdict */
+  embedding?: {
+    provider: string;
+    model: string;
+    /** Whether a practice provider counted words, and no model */
+    isSandbox: boolean;
+  };
 }
 
 export interface ScoredModel {
@@ -2118,12 +2125,19 @@ export interface EvaluateProduct {
   apiKeys?: Record<string, string>;
   /** How often each case runs on each model; cases times repeats are at most 200 */
   repeats?: number;
-  /** The model that decides judged assertions (llm-rubric, factuality); without it they have no verdict. Cases times repeats times such assertions are at most 400 */
+  /** The model that decides judged assertions (llm-rubric, factuality); without it they have no verdict. Cases times repeats times calls for such assertions are at most 400: two calls for an answer-relevance, one for the others */
   judge?: {
     /** A provider key of yours, or sandbox */
     apiKeyId: string;
     /** Default: the default model of the provider */
     model?: string;
+    /** The model whose embeddings decide similar and answer-relevance; without it these have no verdict */
+    embedding?: {
+      /** A key of openai, mistral, openrouter, ollama, openai-compatible, or sandbox; of the judge's provider, the key of the judge */
+      apiKeyId: string;
+      /** Default: the default embedding model of the provider */
+      model?: string;
+    };
   };
   /** USD of the whole evaluation, with the judge */
   maxCost: number;
@@ -2241,21 +2255,21 @@ export interface Judgment {
   score: number | null;
   verdicts: ({
     type: string;
-    /** undecided: the judge gave no answer that can be read; not_judged: the judge is not asked about this type */
+    /** undecided: the judge gave no answer that can be read, or the texts have no embeddings; not_judged: the judge has no embedding model for this type */
     outcome: Open<"passed" | "failed" | "undecided" | "not_judged">;
     /** From 0 to 1; null: it depends on what is undecided */
     score: number | null;
-    /** The judge's words */
+    /** The judge's words, or the cosine */
     reason: string;
     metric?: string;
     /** Those of an assert-set */
     assertions?: ({
       type: string;
-      /** undecided: the judge gave no answer that can be read; not_judged: the judge is not asked about this type */
+      /** undecided: the judge gave no answer that can be read, or the texts have no embeddings; not_judged: the judge has no embedding model for this type */
       outcome: Open<"passed" | "failed" | "undecided" | "not_judged">;
       /** From 0 to 1; null: it depends on what is undecided */
       score: number | null;
-      /** The judge's words */
+      /** The judge's words, or the cosine */
       reason: string;
       metric?: string;
     })[];

@@ -102,7 +102,7 @@ function report({ output }: Cli, verification: EvaluationVerification): void {
     if (judge && score.judged)
       output.line(
         withoutControls(
-          `  judged by ${judge.model}${toLabel(judge.isSandbox)}: ${describeRuns(score.judged)}, ${score.judged.undecided} undecided`,
+          `  judged by ${describeJudge(judge)}: ${describeRuns(score.judged)}, ${score.judged.undecided} undecided`,
         ),
       );
   }
@@ -118,6 +118,14 @@ function report({ output }: Cli, verification: EvaluationVerification): void {
       `${missingReceipts} of ${columns.length} run receipts are missing, because their executions were deleted. Their costs and durations can only be believed.`,
     );
 }
+
+const describeJudge = ({
+  embedding,
+  ...judge
+}: NonNullable<NonNullable<EvaluationVerification["evaluation"]>["judge"]>): string =>
+  [judge, ...(embedding ? [embedding] : [])]
+    .map(({ model, isSandbox }) => model + toLabel(isSandbox))
+    .join(" and the embeddings of ");
 
 const toLabel = (isSandbox: boolean): string => (isSandbox ? " (practice provider)" : "");
 

@@ -31,6 +31,12 @@ const judged = {
     ),
 };
 
+export const EmbeddingModel = z.object({
+  provider: z.string(),
+  model: z.string(),
+  isSandbox: z.boolean().describe("Whether a practice provider counted words, and no model"),
+});
+
 export const Judge = z
   .object({
     provider: z.string(),
@@ -41,6 +47,9 @@ export const Judge = z
       .describe(
         "Equal for two evaluations by one test set whose judges were asked the same. It covers the judge's instructions and the judged assertions of all cases as canonical JSON (RFC 8785). HMAC-SHA256 under the salt of the test set",
       ),
+    embedding: EmbeddingModel.optional().describe(
+      "The model whose embeddings decided similar and answer-relevance; absent: these have no verdict",
+    ),
   })
   .meta({ id: "Judge", description: "The model that decided judged assertions, such as llm-rubric." });
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Judge, ScoreCard } from "../catalog/score-card.ts";
+import { EmbeddingModel, Judge, ScoreCard } from "../catalog/score-card.ts";
 import { testSetHash } from "../catalog/test-sets.ts";
 import { endpoint, one } from "../core/endpoint.ts";
 import { Timestamp } from "../core/envelope.ts";
@@ -21,14 +21,31 @@ const SignedJudgment = z
           cost: z.number().nullable(),
           latencyMs: z.int().nullable(),
           answer: z
-            .object({ pass: z.boolean(), score: z.number() })
+            .union([
+              z.object({ pass: z.boolean(), score: z.number() }),
+              z.object({
+                cosines: z
+                  .array(z.number())
+                  .describe(
+                    "Of similar: the output with each reference; of answer-relevance: the question with each that the judge wrote",
+                  ),
+              }),
+            ])
             .nullable()
             .describe(
-              "What the judge said, before threshold and `not-`; null: it gave no answer that can be read",
+              "What the judge said, or the embeddings, before threshold and `not-`; null: there is no answer that can be read",
             ),
+          questions: z
+            .object({
+              step: z.object({ id: z.string(), item: z.int() }),
+              cost: z.number().nullable(),
+              latencyMs: z.int().nullable(),
+            })
+            .optional()
+            .describe("Of answer-relevance: the call in which the judge wrote the questions"),
         }),
       )
-      .describe("One for each llm-rubric and factuality of the case; none: the run gave no output"),
+      .describe("One for each assertion of the case that the judge decides; none: the run gave no output"),
   })
   .meta({
     id: "SignedJudgment",
@@ -62,7 +79,12 @@ export const EvaluationStatement = z
         }),
       ),
     }),
-    judge: Judge.extend({ instructions: z.string().describe("The system message that the judge got") })
+    judge: Judge.extend({
+      instructions: z.string().describe("The system message that the judge got"),
+      embedding: EmbeddingModel.extend({
+        instructions: z.string().describe("The system message by which the judge wrote questions"),
+      }).optional(),
+    })
       .optional()
       .describe("Absent: nothing was judged"),
     columns: z.array(

@@ -3,12 +3,13 @@ import { Judge, Regression } from "../catalog/score-card.ts";
 import { testSetHash } from "../catalog/test-sets.ts";
 import { endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { paging, Timestamp } from "../core/envelope.ts";
+import { embeddingProviders } from "../core/providers.ts";
 
 export const MAX_EVALUATED_MODELS = 5;
 export const MAX_REPEATS = 10;
 /** Of one column: cases times repeats. */
 export const MAX_RUNS_OF_COLUMN = 200;
-/** Of one column: cases times repeats times judged assertions. */
+/** Of one column: cases times repeats times the calls for judged assertions. */
 export const MAX_JUDGE_CALLS_OF_COLUMN = 400;
 export const MAX_EXCERPT_CHARACTERS = 500;
 
@@ -46,10 +47,21 @@ export const EvaluateProduct = z
       .strictObject({
         apiKeyId: keyId.describe("A provider key of yours, or sandbox"),
         model: modelName.optional().describe("Default: the default model of the provider"),
+        embedding: z
+          .strictObject({
+            apiKeyId: keyId.describe(
+              `A key of ${embeddingProviders.filter((id) => id !== "sandbox").join(", ")}, or sandbox; of the judge's provider, the key of the judge`,
+            ),
+            model: modelName.optional().describe("Default: the default embedding model of the provider"),
+          })
+          .optional()
+          .describe(
+            "The model whose embeddings decide similar and answer-relevance; without it these have no verdict",
+          ),
       })
       .optional()
       .describe(
-        `The model that decides judged assertions (llm-rubric, factuality); without it they have no verdict. Cases times repeats times such assertions are at most ${MAX_JUDGE_CALLS_OF_COLUMN}`,
+        `The model that decides judged assertions (llm-rubric, factuality); without it they have no verdict. Cases times repeats times calls for such assertions are at most ${MAX_JUDGE_CALLS_OF_COLUMN}: two calls for an answer-relevance, one for the others`,
       ),
     maxCost: z.number().positive().max(10_000).describe("USD of the whole evaluation, with the judge"),
   })
@@ -140,10 +152,10 @@ const judgedFields = {
   outcome: z
     .enum([...judgedOutcomes, "not_judged"])
     .describe(
-      "undecided: the judge gave no answer that can be read; not_judged: the judge is not asked about this type",
+      "undecided: the judge gave no answer that can be read, or the texts have no embeddings; not_judged: the judge has no embedding model for this type",
     ),
   score: z.number().nullable().describe("From 0 to 1; null: it depends on what is undecided"),
-  reason: z.string().describe("The judge's words"),
+  reason: z.string().describe("The judge's words, or the cosine"),
   metric: z.string().optional(),
 };
 
@@ -238,7 +250,7 @@ export const create = endpoint({
   path: "/products/:productId/evaluations",
   summary: "Evaluate the current version of a product by its test set",
   description:
-    "For its author. Every case runs on every model as often as `repeats` says, on your provider keys. Beside it runs a baseline: the same model with the input alone, of a workflow the model of its last call. No call starts that is expected to exceed `maxCost`, and the evaluation has then failed; open calls can end above it. They count neither as runs of the product nor in its analytics. With `judge`, a model judges each output by the rubrics of the test set.",
+    "For its author. Every case runs on every model as often as `repeats` says, on your provider keys. Beside it runs a baseline: the same model with the input alone, of a workflow the model of its last call. No call starts that is expected to exceed `maxCost`, and the evaluation has then failed; open calls can end above it. They count neither as runs of the product nor in its analytics. With `judge`, a model judges each output by the rubrics of the test set, and with its `embedding` also by similarity.",
   access,
   params: ofProduct,
   request: json(EvaluateProduct, example),

@@ -18,7 +18,7 @@ import { placeFinder, toColumnRun } from "./column-run.ts";
 import { toRunInput } from "./evaluation-plan.ts";
 import { type Grade, gradeInProcess } from "./grading-process.ts";
 import { listCallsOfJudge, storeJudgments } from "./judge-outputs.ts";
-import { type JudgeCall, toJudgeRun } from "./judge-run.ts";
+import { isOfEmbedding, type JudgeCall, toJudgeRun } from "./judge-run.ts";
 import {
   type CompletedEvaluation,
   notifyOfCompletion,
@@ -113,11 +113,14 @@ export async function advanceEvaluation(ctx: Context, id: string): Promise<void>
   const ended = run ? await listEndedItems(ctx, { id: column.executionId, userId: evaluation.userId }) : [];
   // The item that the limit refused was no run.
   const items = ended.filter(({ error }) => !isStoppedByCost(run) || error?.code !== "VALIDATION_ERROR");
-  if (column.kind === "judge") await storeJudgments(ctx, { column, testSet, items });
+  const judge = evaluation.judge ?? undefined;
+  if (column.kind === "judge")
+    await storeJudgments(ctx, { column, testSet, items, judge: required(judge, "the judge of a column") });
   else await storeResults(ctx, { evaluation, column, testSet, items });
   // Before the transaction: it reads all outputs of the column, and these never change.
   const next = columns.find(({ status }) => status === "pending");
-  const judgeCalls = next?.kind === "judge" ? await listCallsOfJudge(ctx, { column: next, testSet }) : [];
+  const judgeCalls =
+    next?.kind === "judge" && judge ? await listCallsOfJudge(ctx, { column: next, testSet, judge }) : [];
   await ctx.db.transaction().execute(async (tx) => {
     // Before the evaluation, as a release locks them: of the two, the second one sees what the first one wrote.
     if (column.n === columns.length - 1) await lockProductOf(tx, evaluation.productId);
@@ -179,12 +182,14 @@ async function endColumnAndGoOn(
 /** Of a run that completed: each of its runs, or each one that a judge decides about, has a row. */
 async function hasAllResults(
   tx: Tx,
-  { repeats }: EvaluationRow,
+  { repeats, judge }: EvaluationRow,
   column: ColumnRow,
   { cases }: StoredTestSet,
 ): Promise<boolean> {
   const tested =
-    column.kind === "judge" ? cases.filter((one) => listJudgedAssertions(one as TestCase).length > 0) : cases;
+    column.kind === "judge"
+      ? cases.filter((one) => listJudgedAssertions(one as TestCase, judge ?? {}).length > 0)
+      : cases;
   return (await countStored(tx, column)) === tested.length * repeats;
 }
 
@@ -207,10 +212,21 @@ function endReasonOf(
     return failedBy("MAX_COST_REACHED", "The next call was expected to exceed maxCost. Send a higher one.");
   if (run.status === "failed")
     return failedBy(run.errorCode ?? "INTERNAL_ERROR", "The run of a column failed.");
-  // "0 of n" would replace a card with verdicts, although no judge read anything.
-  const [first] = items;
-  if (kind === "judge" && first?.error && items.every(({ error }) => error))
-    return failedBy(first.error.code, `Every call of the judge failed. ${first.error.message}`);
+  return kind === "judge" ? findJudgeFailure(items) : null;
+}
+
+/** "0 of n" would replace a card with verdicts, although no judge read anything, or no text was compared. */
+function findJudgeFailure(items: EndedItem[]): EndReason | null {
+  // Without questions, there is nothing to compare: their own step has the error.
+  const embedded = items.filter((item) => isOfEmbedding(item) && item.error?.code !== "EXPRESSION_FAILED");
+  for (const [calls, name] of [
+    [items.filter((item) => !isOfEmbedding(item)), "call of the judge"],
+    [embedded, "embedding"],
+  ] as const) {
+    const [first] = calls;
+    if (first?.error && calls.every(({ error }) => error))
+      return failedBy(first.error.code, `Every ${name} failed. ${first.error.message}`);
+  }
   return null;
 }
 

@@ -1,4 +1,5 @@
 import type { TestCaseInput } from "@stoa/contract";
+import { toInputText } from "@stoa/evaluation/embedding-assertions";
 import { ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { MAX_STEPS } from "../../formats/workflow-definition/workflow-schema.ts";
@@ -71,7 +72,7 @@ function groupsOf(column: ColumnSpec, { cases, repeats }: TestedVersion): Group[
       const key = JSON.stringify(names);
       const group = groups.get(key) ?? { stepId: `runs${groups.size}`, names, items: [], places: [] };
       groups.set(key, group);
-      group.items.push(column.kind === "baseline" ? toBaselineText(input) : input);
+      group.items.push(column.kind === "baseline" ? toInputText(input) : input);
       group.places.push({ caseN, repeatN });
     }
   if (groups.size > MAX_STEPS)
@@ -103,9 +104,3 @@ function toStep(
     variables: Object.fromEntries(names.map((name) => [name, `item[${JSON.stringify(name)}]`])),
   };
 }
-
-/** What the bare model gets: a line for each variable. */
-export const toBaselineText = (input: Record<string, unknown>): string =>
-  Object.entries(input)
-    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
-    .join("\n");

@@ -1,20 +1,16 @@
 import type { EvaluateProduct, EvaluationEstimate } from "@stoa/contract";
 import type { TestCase } from "@stoa/evaluation";
-import { JUDGE_INSTRUCTIONS } from "@stoa/evaluation/judge-prompt";
+import { QUESTION_COUNT, toInputText } from "@stoa/evaluation/embedding-assertions";
 import type { Context, Member } from "../../core/context.ts";
+import { required } from "../../core/required.ts";
 import { parseMessages, renderMessages } from "../../formats/prompt-template/template.ts";
 import type { Message, ProviderId } from "../../integrations/ai-providers/ai-provider.ts";
 import { estimateWorkflow } from "../estimates/estimate-workflow.ts";
 import { estimateUsage, PRICE_LIST, priceUsage, roundUsd } from "../provider-keys/cost.ts";
-import { toBaselineText } from "./column-run.ts";
-import {
-  countJudgeQuestions,
-  type EvaluationPlan,
-  type PlannedColumn,
-  planEvaluation,
-  toRunInput,
-} from "./evaluation-plan.ts";
-import { isAsked, JUDGE_OPTIONS, listJudgeCalls, toJudgeMessages } from "./judge-run.ts";
+import { type EvaluationPlan, type PlannedColumn, planEvaluation, toRunInput } from "./evaluation-plan.ts";
+import { countJudgeCalls } from "./judge-plan.ts";
+import { type AskedCall, isAsked, JUDGE_OPTIONS, listJudgeCalls, toJudgeMessages } from "./judge-run.ts";
+import type { StoredEmbedding, StoredJudge } from "./queries.ts";
 
 /** Calls no provider and writes nothing. */
 export async function estimateEvaluation(
@@ -25,12 +21,15 @@ export async function estimateEvaluation(
 ): Promise<EvaluationEstimate> {
   const plan = await planEvaluation(ctx, caller, productId, request);
   const runsOf = (kind: PlannedColumn["kind"]) =>
-    request.repeats * (kind === "judge" ? countJudgeQuestions(plan.testSet) : plan.testSet.cases.length);
+    request.repeats *
+    (kind === "judge" ? countJudgeCalls(plan.testSet, plan.judge ?? {}) : plan.testSet.cases.length);
   const columns = [];
   for (const { apiKeys: _, judgedColumnN, ...column } of plan.columns) {
     const runs = runsOf(column.kind);
     const cost =
-      column.kind === "judge" ? estimateJudge(ctx, plan, column) : await estimateCases(ctx, plan, column);
+      column.kind === "judge"
+        ? estimateJudge(ctx, plan, required(plan.judge, "the judge of a column"))
+        : await estimateCases(ctx, plan, column);
     columns.push({
       ...column,
       judgedColumn: judgedColumnN,
@@ -54,15 +53,36 @@ type SpecColumn = Omit<PlannedColumn, "apiKeys" | "judgedColumnN">;
 /** An output of the length that the estimate of a run expects: 500 tokens. */
 const EXPECTED_OUTPUT = "word ".repeat(400);
 
+/** A question that a judge writes, of 25 tokens. */
+const EXPECTED_QUESTION = "word ".repeat(20);
+
 /** USD of judging one repeat of all cases. */
-function estimateJudge(ctx: Context, { testSet }: EvaluationPlan, { provider, model }: SpecColumn): number {
+function estimateJudge(ctx: Context, { testSet }: EvaluationPlan, judge: StoredJudge): number {
   const outputs = testSet.cases.map((_, caseN) => ({ caseN, repeatN: 0, output: EXPECTED_OUTPUT }));
-  const calls = listJudgeCalls(testSet.cases as TestCase[], outputs).filter(isAsked);
-  return calls.reduce((sum, { message }) => {
-    const messages = toJudgeMessages(JUDGE_INSTRUCTIONS, message);
-    return sum + (estimateCall(ctx, { provider, model }, messages, JUDGE_OPTIONS) ?? 0);
-  }, 0);
+  const calls = listJudgeCalls(testSet.cases as TestCase[], outputs, judge).filter(isAsked);
+  return calls.reduce((sum, { question }) => sum + estimateQuestion(ctx, judge, question), 0);
 }
+
+function estimateQuestion(ctx: Context, judge: StoredJudge, question: AskedCall["question"]): number {
+  const ask = (instructions: string, message: string) =>
+    estimateCall(ctx, judge, toJudgeMessages(instructions, message), JUDGE_OPTIONS) ?? 0;
+  if (question.kind === "rubric") return ask(judge.instructions, question.message);
+  const embedding = required(judge.embedding, "the embedding model of a judge");
+  const { text } = question;
+  if (question.kind === "similar") return estimateEmbedding(ctx, embedding, [text, ...question.references]);
+  const questions = Array<string>(QUESTION_COUNT).fill(EXPECTED_QUESTION);
+  return (
+    ask(embedding.instructions, question.message) + estimateEmbedding(ctx, embedding, [text, ...questions])
+  );
+}
+
+const estimateEmbedding = (ctx: Context, model: StoredEmbedding, texts: string[]): number =>
+  estimateCall(
+    ctx,
+    model,
+    texts.map((content) => ({ role: "user", content })),
+    { maxTokens: 0 },
+  ) ?? 0;
 
 /** USD of one repeat of all cases; null: not known. */
 async function estimateCases(
@@ -90,7 +110,7 @@ function estimatePrompt(
 ): number | null {
   const messages =
     kind === "baseline"
-      ? [{ role: "user" as const, content: toBaselineText(values) }]
+      ? [{ role: "user" as const, content: toInputText(values) }]
       : renderMessages(
           parseMessages(product.contentFormat, product.content),
           new Map(Object.entries(values).map(([name, value]) => [name, String(value)])),

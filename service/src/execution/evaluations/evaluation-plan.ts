@@ -1,9 +1,8 @@
-import { type EvaluateProduct, MAX_JUDGE_CALLS_OF_COLUMN, MAX_RUNS_OF_COLUMN } from "@stoa/contract";
-import type { TestCase } from "@stoa/evaluation";
-import { JUDGE_INSTRUCTIONS, listJudgedAssertions, toRubricsText } from "@stoa/evaluation/judge-prompt";
+import { type EvaluateProduct, MAX_RUNS_OF_COLUMN } from "@stoa/contract";
+import { toInputText } from "@stoa/evaluation/embedding-assertions";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import { findInputProblems } from "../../catalog/test-sets/case-problems.ts";
-import { findTestSet, type StoredTestSet, saltedHash } from "../../catalog/test-sets/test-sets.ts";
+import { findTestSet, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { digestOf } from "../../core/digest.ts";
 import { ApiError, type FieldProblem, fieldError, ruleViolation } from "../../core/errors.ts";
@@ -16,7 +15,8 @@ import { mustSupportProvider, type Product } from "../prompt-runs/prepare-run.ts
 import { findCostUsd } from "../provider-keys/cost.ts";
 import { findRunKey } from "../provider-keys/provider-keys.ts";
 import { checkRequirements } from "../workflow-runs/requirements.ts";
-import { type ColumnSpec, toBaselineText } from "./column-run.ts";
+import type { ColumnSpec } from "./column-run.ts";
+import { type PlannedJudge, planJudge } from "./judge-plan.ts";
 import { hashDefinition, type StoredJudge } from "./queries.ts";
 import { findBaselineModel } from "./workflow-baseline.ts";
 
@@ -62,7 +62,7 @@ export async function planEvaluation(
     ...findSizeProblems(testSet, request),
   ];
   if (problems.length > 0) throw fieldError("VALIDATION_ERROR", problems);
-  const hasInput = testSet.cases.every(({ input }) => toBaselineText(toRunInput(product, input)) !== "");
+  const hasInput = testSet.cases.every(({ input }) => toInputText(toRunInput(product, input)) !== "");
   const columns =
     product.type === "PROMPT"
       ? await planPrompt(ctx, caller, product, request, hasInput)
@@ -156,51 +156,6 @@ async function planWorkflow(
     ...(bare ? [{ kind: "baseline" as const, ...bare }] : []),
   ];
 }
-
-interface PlannedJudge {
-  stored: StoredJudge;
-  apiKeys: Record<string, string>;
-}
-
-/** A test set without anything to judge and a judge are a mistake of the request. */
-async function planJudge(
-  ctx: Context,
-  caller: Member,
-  testSet: StoredTestSet,
-  { judge, repeats }: EvaluateProduct,
-): Promise<PlannedJudge | null> {
-  if (!judge) return null;
-  const cases = testSet.cases as TestCase[];
-  const questions = countJudgeQuestions(testSet);
-  if (questions === 0)
-    throw ruleViolation(
-      "judge",
-      "has nothing to judge: no case of the test set has an llm-rubric or factuality assertion. Omit it",
-    );
-  const calls = questions * repeats;
-  if (calls > MAX_JUDGE_CALLS_OF_COLUMN)
-    throw ruleViolation(
-      "repeats",
-      `gives ${calls} calls of the judge for each model; at most ${MAX_JUDGE_CALLS_OF_COLUMN} are allowed: send ${Math.floor(MAX_JUDGE_CALLS_OF_COLUMN / questions)}, or use fewer judged assertions`,
-    );
-  const { provider } = await findRunKey(ctx, caller, judge.apiKeyId);
-  const model = judge.model ?? defaultModels[provider];
-  if (!model)
-    throw ruleViolation("judge.model", `is needed: the models of this ${provider} address are unknown`);
-  const call = { provider, model, at: ctx.now() };
-  if (findCostUsd(call, 1, 1) === null) throw ruleViolation("judge.model", unknownPriceReason(call));
-  return {
-    stored: {
-      ...{ provider, model, isSandbox: provider === "sandbox", instructions: JUDGE_INSTRUCTIONS },
-      rubricsHash: saltedHash(testSet, toRubricsText(JUDGE_INSTRUCTIONS, cases)),
-    },
-    apiKeys: { [provider]: judge.apiKeyId },
-  };
-}
-
-/** What a judge is asked about one repeat of all cases. */
-export const countJudgeQuestions = ({ cases }: StoredTestSet): number =>
-  (cases as TestCase[]).reduce((sum, testCase) => sum + listJudgedAssertions(testCase).length, 0);
 
 /** The input of a case as a run gets it: with defaults. */
 export function toRunInput(

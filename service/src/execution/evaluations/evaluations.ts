@@ -42,6 +42,7 @@ import {
   lockEvaluation,
   type NewEvaluation,
   type ResultRow,
+  type StoredEmbedding,
   type StoredJudge,
 } from "./queries.ts";
 import { openJudgmentTexts, openResultTexts } from "./results.ts";
@@ -78,7 +79,7 @@ export async function createEvaluation(
       maxCostUsd: request.maxCost,
       judge,
       startedBy: "seller" as const,
-      modelPrices: listModelPrices(columns, { content: product.content, at: now }),
+      modelPrices: listModelPrices(columns, { content: product.content, at: now, judge }),
     };
     if (!(await beginEvaluation(ctx, tx, values, columns, { product, testSet })))
       throw new ApiError("INVALID_STATE", "An evaluation of this product runs. Wait for it, or cancel it.", {
@@ -279,9 +280,11 @@ function toEvaluation(
 /** The instructions are part of the proof alone. */
 export function toJudge(judge: StoredJudge | null): Evaluation["judge"] {
   if (!judge) return null;
-  const { provider, model, isSandbox, rubricsHash } = judge;
-  return { provider, model, isSandbox, rubricsHash };
+  const { provider, model, isSandbox, rubricsHash, embedding } = judge;
+  return { provider, model, isSandbox, rubricsHash, ...(embedding && { embedding: toModel(embedding) }) };
 }
+
+const toModel = ({ provider, model, isSandbox }: StoredEmbedding) => ({ provider, model, isSandbox });
 
 /** What an evaluation and its score card show of the test set. */
 export function toTestedCases(testSet: TestSetSummary) {

@@ -1,4 +1,5 @@
 import type { TestCase } from "@stoa/evaluation";
+import { isCosine } from "@stoa/evaluation/embedding-assertions";
 import { listJudgedAssertions } from "@stoa/evaluation/judge-prompt";
 import {
   JUDGMENT_WITHOUT_OUTPUT,
@@ -10,13 +11,29 @@ import type { StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
 import type { Context } from "../../core/context.ts";
 import { SANDBOX_LABEL } from "../../integrations/ai-providers/sandbox.ts";
 import type { EndedItem } from "../workflow-runs/ended-items.ts";
-import { isAsked, type JudgeCall, type JudgedOutput, listJudgeCalls } from "./judge-run.ts";
-import { type ColumnRow, insertJudgments, type JudgmentRow, listResults, type ResultRow } from "./queries.ts";
+import {
+  type AskedCall,
+  type CallStep,
+  isAsked,
+  type JudgeCall,
+  type JudgedOutput,
+  listJudgeCalls,
+  toQuestionsStep,
+} from "./judge-run.ts";
+import {
+  type ColumnRow,
+  insertJudgments,
+  type JudgmentRow,
+  listResults,
+  type ResultRow,
+  type StoredJudge,
+} from "./queries.ts";
 import { type JudgedCall, openResultTexts, sealJudgmentTexts } from "./results.ts";
 
 interface JudgedColumn {
   column: ColumnRow;
   testSet: StoredTestSet;
+  judge: StoredJudge;
 }
 
 const STORED_AT_ONCE = 50;
@@ -25,9 +42,9 @@ const STORED_AT_ONCE = 50;
 export const listCallsOfJudge = async (ctx: Context, judged: JudgedColumn): Promise<JudgeCall[]> =>
   (await readColumn(ctx, judged)).calls;
 
-async function readColumn(ctx: Context, { column, testSet }: JudgedColumn) {
+async function readColumn(ctx: Context, { column, testSet, judge }: JudgedColumn) {
   const results = await listResults(ctx.db, column.evaluationId, column.judgedColumnN ?? undefined);
-  return { results, calls: listJudgeCalls(testSet.cases as TestCase[], listOutputs(ctx, results)) };
+  return { results, calls: listJudgeCalls(testSet.cases as TestCase[], listOutputs(ctx, results), judge) };
 }
 
 /** One by one: together they may have hundreds of megabytes. */
@@ -46,12 +63,12 @@ export async function storeJudgments(
 ): Promise<void> {
   const { results, calls } = await readColumn(ctx, judged);
   const callsOf = Map.groupBy(calls, placeOf);
-  const ended = new Map(items.map((item) => [`${item.stepId} ${item.item}`, item]));
+  const ended: EndedItems = new Map(items.map((item) => [`${item.stepId} ${item.item}`, item]));
   const rows = results.flatMap((row) => {
     const testCase = judged.testSet.cases[row.caseN] as TestCase | undefined;
-    if (!testCase || listJudgedAssertions(testCase).length === 0) return [];
+    if (!testCase || listJudgedAssertions(testCase, judged.judge).length === 0) return [];
     const replies = toReplies(callsOf.get(placeOf(row)) ?? [], ended);
-    const judgment = replies && toJudgmentRow(ctx, row, testCase, replies);
+    const judgment = replies && toJudgmentRow(ctx, row, { testCase, replies, judge: judged.judge });
     return judgment ? [judgment] : [];
   });
   for (let at = 0; at < rows.length; at += STORED_AT_ONCE)
@@ -65,26 +82,41 @@ interface EndedCall {
   reply: JudgeReply;
 }
 
+type EndedItems = ReadonlyMap<string, EndedItem>;
+
+const findEnded = (ended: EndedItems, { id, item }: CallStep): EndedItem | undefined =>
+  ended.get(`${id} ${item}`);
+
 /** null: a call has not ended, because the run was canceled or reached the limit. */
-function toReplies(calls: readonly JudgeCall[], ended: ReadonlyMap<string, EndedItem>): EndedCall[] | null {
+function toReplies(calls: readonly JudgeCall[], ended: EndedItems): EndedCall[] | null {
   const replies: EndedCall[] = [];
   for (const call of calls) {
-    if (!isAsked(call)) {
-      const { step, reason } = call;
-      replies.push({
-        reply: { answer: null, reason },
-        call: { step, costUsd: null, latencyMs: null, answer: null },
-      });
-      continue;
-    }
-    const { step } = call;
-    const item = ended.get(`${step.id} ${step.item}`);
-    if (!item) return null;
-    const reply = toReply(item);
-    const { costUsd, latencyMs } = item;
-    replies.push({ reply, call: { step, costUsd, latencyMs, answer: reply.answer } });
+    const reply = isAsked(call) ? toEndedCall(call, ended) : toRefusedCall(call.reason);
+    if (!reply) return null;
+    replies.push(reply);
   }
   return replies;
+}
+
+const toRefusedCall = (reason: string): EndedCall => ({
+  reply: { answer: null, reason },
+  call: { step: null, costUsd: null, latencyMs: null, answer: null },
+});
+
+function toEndedCall({ step, question }: AskedCall, ended: EndedItems): EndedCall | null {
+  const item = findEnded(ended, step);
+  if (!item) return null;
+  const { costUsd, latencyMs } = item;
+  if (question.kind !== "relevance") {
+    const reply = question.kind === "rubric" ? toReply(item) : toCosines(item);
+    return { reply, call: { step, costUsd, latencyMs, answer: reply.answer } };
+  }
+  const writing = toQuestionsStep(step);
+  const written = findEnded(ended, writing);
+  if (!written) return null;
+  const reply = written.error ? toReply(written) : toCosines(item, written.output);
+  const questions = { step: writing, costUsd: written.costUsd, latencyMs: written.latencyMs };
+  return { reply, call: { step, costUsd, latencyMs, answer: reply.answer, questions } };
 }
 
 function toReply({ output, error }: EndedItem): JudgeReply {
@@ -93,11 +125,23 @@ function toReply({ output, error }: EndedItem): JudgeReply {
   return readJudgeAnswer(text.startsWith(SANDBOX_LABEL) ? text.slice(SANDBOX_LABEL.length) : text);
 }
 
+const MAX_REASON_CHARACTERS = 1_000;
+
+/** `questions`: those that the judge wrote. */
+function toCosines({ output, error }: EndedItem, questions?: unknown): JudgeReply {
+  if (error) return { answer: null, reason: `The texts have no embeddings: ${error.code}. ${error.message}` };
+  const cosines = (Array.isArray(output) ? output : []).filter(isCosine);
+  const shown = cosines.map((cosine) => cosine.toFixed(3)).join(", ");
+  const reason = questions
+    ? `The cosines of the input with these questions, which the output answers, are ${shown}: ${JSON.stringify(questions)}`
+    : `The cosine of the output with each reference: ${shown}.`;
+  return { answer: { cosines }, reason: reason.slice(0, MAX_REASON_CHARACTERS).toWellFormed() };
+}
+
 function toJudgmentRow(
   ctx: Context,
   { evaluationId, columnN, caseN, repeatN, status }: ResultRow,
-  testCase: TestCase,
-  replies: readonly EndedCall[],
+  { testCase, replies, judge }: { testCase: TestCase; replies: readonly EndedCall[]; judge: StoredJudge },
 ): JudgmentRow | null {
   const judgment =
     status === "failed"
@@ -105,6 +149,7 @@ function toJudgmentRow(
       : judgeCase(
           testCase,
           replies.map(({ reply }) => reply),
+          judge,
         );
   if (!judgment) return null;
   const ref = { evaluationId, columnN, caseN, repeatN };

@@ -171,6 +171,192 @@ test("a judge: columns of its own after those that it judges, its verdicts apart
   assert.ok(rate.low > 0.2 && rate.high < 0.95 && rate.low < rate.value);
 });
 
+/** The practice provider counts words, and its questions repeat the output. */
+const embeddingCases = [
+  {
+    ...{ title: "Near", input: { topic: "rain" } },
+    assert: [
+      { type: "similar", value: ["none of these words", "In English: write a haiku about {{topic}}."] },
+      { type: "llm-rubric", value: 'Names a "haiku"' },
+    ],
+  },
+  {
+    ...{ title: "Far", input: { topic: "snow" } },
+    assert: [
+      { type: "not-similar", value: "none of these words" },
+      { type: "answer-relevance", threshold: 0.5 },
+    ],
+  },
+  {
+    ...{ title: "Asked", input: { topic: "sun" } },
+    assert: [{ type: "answer-relevance", value: "Write a haiku about {{topic}} in English" }],
+  },
+];
+const compared = { ...sandboxRequest, judge: { apiKeyId: "sandbox", embedding: { apiKeyId: "sandbox" } } };
+
+test("a judge with an embedding model: decides similar and answer-relevance, on the card and in a proof that refuses every change", async () => {
+  const productId = await createTested(embeddingCases);
+  const estimate = await author.post(`/v1/products/${productId}/evaluations/estimate`, compared);
+  assert.deepEqual(
+    estimate.body.data.columns.map(({ runs }: { runs: number }) => runs),
+    [6, 14, 6, 14],
+    "the judge writes questions before each of two answer-relevance is compared",
+  );
+  const done = await evaluate(productId, compared);
+  assert.equal(done.status, "completed", JSON.stringify(done.error));
+  assert.deepEqual(countsOf(done), [
+    ["product", null, "sandbox-echo", 0, 0, 0],
+    ["judge", 0, "sandbox", 4, 6, 0],
+    ["baseline", null, "sandbox-echo", 0, 0, 0],
+    ["judge", 2, "sandbox", 2, 6, 0],
+  ]);
+  const judgmentOf = (column: number, caseN: number) =>
+    done.results.find((one: { column: number; case: number }) => one.column === column && one.case === caseN)
+      .judgment;
+  const [near, far, asked] = [0, 1, 2].map((caseN) => judgmentOf(0, caseN));
+  assert.deepEqual(
+    near.verdicts.map(({ outcome }: { outcome: string }) => outcome),
+    ["passed", "passed"],
+  );
+  assert.match(near.verdicts[0].reason, /cosine of the output with each reference: 0\.000, 1\.000/);
+  assert.deepEqual(
+    far.verdicts.map(({ outcome, score }: { outcome: string; score: number }) => [outcome, score > 0.2]),
+    [
+      ["passed", true],
+      ["failed", true],
+    ],
+  );
+  assert.deepEqual([asked.outcome, Math.round(asked.score * 1e6)], ["passed", 1e6]);
+  assert.match(asked.verdicts[0].reason, /with these questions.*Write a haiku about sun in English\.\?/);
+  const { scoreCard } = (await stranger.get(`/v1/products/${productId}/score-card`)).body.data;
+  const model = { provider: "sandbox", model: "sandbox", isSandbox: true };
+  assert.deepEqual([done.judge.embedding, scoreCard.judge.embedding], [model, model]);
+
+  const read = await readProof(done.id);
+  const { problems, judged: verified } = await verifyEvaluation(read.proof as never, read.keys);
+  assert.deepEqual([problems, verified], [[], 12]);
+  const { text, problemsOf } = await forgeProof(read);
+  assert.doesNotMatch(text, /haiku about sun/, "questions are not published");
+  const callsOf = ({ results }: EvaluationStatement, caseN: number) =>
+    results.find((run) => run.case === caseN)!.judgment!.calls;
+  const OTHER = /another verdict than the judge's answers/;
+  for (const [change, problem] of [
+    [(s) => (callsOf(s, 0)[0]!.answer = { cosines: [0, 0.5] }), OTHER],
+    [(s) => (callsOf(s, 0)[0]!.answer = { cosines: [0, 1.5] }), OTHER],
+    [(s) => (callsOf(s, 0)[0]!.answer = { cosines: [1] }), OTHER],
+    [(s) => (callsOf(s, 0)[0]!.answer = { cosines: [] }), OTHER],
+    [(s) => (callsOf(s, 0)[0]!.answer = { pass: true, score: 1 }), OTHER],
+    [(s) => (callsOf(s, 0)[1]!.answer = { cosines: [1] }), OTHER],
+    [(s) => (callsOf(s, 2)[0]!.answer = { cosines: [1, 1] }), OTHER],
+    [(s) => (callsOf(s, 0)[0]!.step!.item = 99), /Receipt 2 has no the judge's call/],
+    [(s) => (callsOf(s, 2)[0]!.questions!.step.item = 99), /Receipt 2 has no the judge's questions/],
+    [(s) => (callsOf(s, 2)[0]!.questions!.cost = 1), /another cost or duration/],
+    [(s) => delete callsOf(s, 2)[0]!.questions, OTHER],
+    [(s) => (callsOf(s, 0)[0]!.questions = callsOf(s, 2)[0]!.questions), OTHER],
+    [(s) => delete s.judge!.embedding, /rubrics have another hash/],
+    [(s) => (s.judge!.embedding!.instructions += " Be kind."), /rubrics have another hash/],
+  ] satisfies [(statement: EvaluationStatement) => unknown, RegExp][])
+    assert.match(await problemsOf(change), problem, String(change));
+  const hidden = await evaluate(
+    await createTested(embeddingCases.map((one) => ({ ...one, isHidden: true }))),
+    compared,
+  );
+  assert.deepEqual(await verifyProof(hidden.id), []);
+  const { problemsOf: ofHidden } = await forgeProof(await readProof(hidden.id));
+  assert.match(await ofHidden((s) => (callsOf(s, 0)[0]!.answer = { cosines: [2] })), OTHER);
+  assert.match(await ofHidden((s) => delete s.judge!.embedding), OTHER);
+});
+
+test("an embedding model that cannot compare: the field and the fix, nothing written", async () => {
+  const productId = await createTested(embeddingCases);
+  const refused = async (embedding: object, field: string, id = productId) => {
+    const reply = await postEvaluation(author, id, {
+      ...compared,
+      judge: { apiKeyId: "sandbox", embedding },
+    });
+    return assertError(reply, 422, "VALIDATION_ERROR", field)?.reason as string;
+  };
+  const plain = await createTested(cases.slice(0, 1));
+  assert.match(await refused({ apiKeyId: "sandbox" }, "judge.embedding", plain), /nothing to compare/);
+  const only = await createTested([{ ...embeddingCases[2]!, title: "Only" }]);
+  const without = await postEvaluation(author, only, judged);
+  assert.match(
+    assertError(without, 422, "VALIDATION_ERROR", "judge")?.reason as string,
+    /nothing to judge.*Name an embedding model in judge\.embedding/,
+  );
+  const [apiKeyId, other, anthropic] = [
+    await createProviderKey(author),
+    await createProviderKey(author),
+    await createProviderKey(author, { provider: "anthropic" }),
+  ];
+  const field = "judge.embedding.model";
+  assert.match(await refused({ apiKeyId, model: "no-such-model" }, field), /no price/);
+  assert.match(await refused({ apiKeyId, model: "gpt-5-mini" }, field), /answers with text/);
+  const unsupported = await postEvaluation(author, productId, {
+    ...{ ...compared, judge: { apiKeyId: "sandbox", embedding: { apiKeyId: anthropic } } },
+  });
+  assertError(unsupported, 422, "PROVIDER_NOT_SUPPORTED");
+  assert.match(unsupported.body.error.message, /Embeddings of anthropic are not supported: use a key of/);
+  const twoKeys = await postEvaluation(author, productId, {
+    ...{ ...compared, judge: { apiKeyId, embedding: { apiKeyId: other } } },
+  });
+  assertError(twoKeys, 422, "VALIDATION_ERROR", "judge.embedding.apiKeyId");
+  const many = await createTested(
+    Array.from({ length: 21 }, (_, n) => ({ ...embeddingCases[2]!, title: `Case ${n}` })),
+  );
+  const tooMany = await postEvaluation(author, many, { ...compared, repeats: 10 });
+  assert.match(assertError(tooMany, 422, "VALIDATION_ERROR", "repeats")?.reason as string, /runs|calls/);
+  assert.equal((await author.get(`/v1/products/${productId}/evaluations`)).body.meta.total, 0);
+});
+
+test("a real embedding model: is paid within maxCost; broken vectors are undecided, and only failures fail the evaluation", async () => {
+  const productId = await createTested([
+    ...["Good", "Broken"].map((title) => ({
+      ...{ title, input: { topic: title }, assert: [{ type: "similar", value: `Reference of ${title}` }] },
+    })),
+    { ...embeddingCases[2]!, title: "Asked" },
+  ]);
+  const apiKeyId = await createProviderKey(author);
+  const request = {
+    ...{ ...sandboxRequest, repeats: 1 },
+    judge: { apiKeyId, model: "gpt-5-mini", embedding: { apiKeyId, model: "text-embedding-3-large" } },
+  };
+  const usage = { prompt_tokens: 1_000, total_tokens: 1_000 };
+  const before = provider.requests.length;
+  const respond = (vectorsOf: (texts: string[]) => unknown[]) =>
+    provider.always(({ url, body }) => {
+      if (!url.endsWith("/embeddings")) return answer('["Why is it?", "What is it?", "Who is it?"]');
+      const { input } = body as { input: string[] };
+      const data = vectorsOf(input).map((embedding, index) => ({ index, embedding }));
+      return { status: 200, body: { data, model: "text-embedding-3-large", usage } };
+    });
+  respond((texts) => texts.map((text, at) => (text.includes("Broken") && at > 0 ? [] : [1, at / 100])));
+  const done = await evaluate(productId, request);
+  assert.equal(done.status, "completed", JSON.stringify(done.error));
+  assert.deepEqual(countsOf(done)[1], ["judge", 0, "gpt-5-mini", 2, 3, 1]);
+  const broken = done.results.find((one: { case: number }) => one.case === 1).judgment;
+  assert.match(broken.verdicts[0].reason, /no embeddings: PROVIDER_BAD_RESPONSE.*list of numbers, or empty/);
+  const sent = provider.requests.slice(before);
+  const [first] = sent.filter(({ url }) => url.endsWith("/embeddings"));
+  assert.deepEqual(first?.body, {
+    ...{ model: "text-embedding-3-large", encoding_format: "float" },
+    input: ["[sandbox] Write a haiku about Good in English.", "Reference of Good"],
+  });
+  // Three embeddings of 1,000 tokens for 0.13 USD a million, and one answer of gpt-5-mini.
+  assert.ok(done.columns[1].cost > 3 * 0.000_13 && done.columns[1].cost < 0.001, `${done.columns[1].cost}`);
+  assert.deepEqual(await verifyProof(done.id), []);
+
+  respond((texts) => texts.map(() => []));
+  const failed = await evaluate(productId, request);
+  assert.deepEqual([failed.status, failed.error.code], ["failed", "PROVIDER_BAD_RESPONSE"]);
+  assert.match(failed.error.message, /^Every embedding failed\. /);
+  provider.always(null);
+  const calls = provider.requests.length;
+  const dear = await evaluate(productId, { ...request, maxCost: 0.000_000_1 });
+  assert.deepEqual([dear.status, dear.error.code], ["failed", "MAX_COST_REACHED"]);
+  assert.equal(provider.requests.length, calls, "the first call would have exceeded the limit");
+});
+
 test("without a judge: judged assertions have no verdict, and the card says how many cases have them", async () => {
   const productId = await createTested();
   const done = await evaluate(productId, sandboxRequest);
@@ -296,6 +482,7 @@ test("messages that are together too long for a judge: those before the limit ar
     listJudgeCalls(
       [testCase],
       outputs.map((output, repeatN) => ({ caseN: 0, repeatN, output })),
+      {},
     );
   const reasonsOf = (calls: JudgeCall[]) => calls.flatMap((call) => (call.step ? [] : [call.reason]));
   const hostile = listOf(Array(10).fill("<".repeat(999_000)));
@@ -304,7 +491,9 @@ test("messages that are together too long for a judge: those before the limit ar
   assert.equal(reasonsOf(hostile).length, 40);
   const escaped = "<".repeat(16_000);
   const calls = listOf([..."a".repeat(3), escaped, ...Array(12).fill("b".repeat(99_000)), "last"]);
-  const sent = calls.flatMap((call) => (call.step ? [call.message] : []));
+  const sent = calls.flatMap((call) =>
+    call.step && call.question.kind === "rubric" ? [call.question.message] : [],
+  );
   assert.equal(readJudgeMessage(sent[12] ?? "")?.output, escaped);
   assert.deepEqual(
     calls.map(({ step }) => step !== null),
@@ -453,7 +642,7 @@ test("a proof of an evaluation with hidden cases and a judge: valid, without any
   assert.deepEqual(await verifyProof(done.id), []);
   assert.equal(proof.testSetSalt, null);
   const whole = cases.map((one) => ({ isHidden: false, ...one }));
-  const guesses = [toRubricsText(JUDGE_INSTRUCTIONS, whole as never), canonicalJson(whole)];
+  const guesses = [toRubricsText({ instructions: JUDGE_INSTRUCTIONS }, whole as never), canonicalJson(whole)];
   const card = await stranger.get(`/v1/products/${done.productId}/score-card`);
   const published = JSON.stringify([proof, done, card.body, readStatement(proof)]);
   for (const guess of guesses)
@@ -517,7 +706,7 @@ test("a proof without the receipt of a column: missing if it is left out, counte
 
 test("a repeated evaluation: the same judge with the same rubrics", async () => {
   const productId = await createTested();
-  const first = await evaluate(productId);
+  const first = await evaluate(productId, compared);
   await author.put(`/v1/products/${productId}/re-evaluation`, { maxCost: 1, monthlyBudget: 5 });
   market.clock.forward(31 * 86_400_000);
   await startReEvaluations(market.service.ctx);

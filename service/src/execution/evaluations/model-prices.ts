@@ -7,21 +7,23 @@ import {
 } from "../../integrations/ai-providers/ai-provider.ts";
 import { findListPrice, type ListPrice } from "../provider-keys/cost.ts";
 import type { ColumnSpec } from "./column-run.ts";
+import type { StoredJudge } from "./queries.ts";
 
 export interface ModelPrice extends ListPrice {
   provider: ProviderId;
   model: string;
 }
 
-/** What the price list says about each model of an evaluation and its judge. Of a workflow: the models of its own prompt steps. */
+/** What the price list says about each model of an evaluation and its judge, with that of its embeddings. Of a workflow: the models of its own prompt steps. */
 export function listModelPrices(
   columns: readonly ColumnSpec[],
-  { content, at }: { content: string; at: Date },
+  { content, at, judge }: { content: string; at: Date; judge: StoredJudge | null },
 ): ModelPrice[] {
   const isWorkflow = columns[0]?.provider === null;
   const called = [
     ...(isWorkflow ? listStepModels(Workflow.parse(JSON.parse(content))) : []),
     ...columns.filter(({ kind }) => kind !== "baseline"),
+    ...(judge?.embedding ? [judge.embedding] : []),
   ];
   const models = called.flatMap(({ provider, model }) =>
     provider === null || model === null ? [] : [{ provider: provider as ProviderId, model }],

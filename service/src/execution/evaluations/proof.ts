@@ -94,7 +94,7 @@ async function createProof(ctx: Context, evaluation: EvaluationRow): Promise<Eva
       cases: cases.map(({ salt, one }) => ({
         isHidden: one.isHidden,
         hash: hashed(salt, canonicalJson(one)),
-        judgedAssertions: listJudgedAssertions(one as TestCase).length,
+        judgedAssertions: listJudgedAssertions(one as TestCase, evaluation.judge ?? {}).length,
       })),
     },
     ...(evaluation.judge && { judge: evaluation.judge }),
@@ -196,10 +196,22 @@ const toJudgment = (
   row: JudgmentRow,
 ): NonNullable<EvaluationStatement["results"][number]["judgment"]> => ({
   ...{ outcome: row.outcome, score: row.score },
-  calls: openJudgmentTexts(ctx, row).calls.map(({ step, costUsd, latencyMs, answer }) => ({
-    ...{ step, cost: costUsd, latencyMs, answer },
+  calls: openJudgmentTexts(ctx, row).calls.map(({ questions, answer, ...call }) => ({
+    ...toSignedStep(call),
+    answer,
+    ...(questions && { questions: toSignedStep(questions) }),
   })),
 });
+
+const toSignedStep = <Step>({
+  step,
+  costUsd,
+  latencyMs,
+}: {
+  step: Step;
+  costUsd: number | null;
+  latencyMs: number | null;
+}) => ({ step, cost: costUsd, latencyMs });
 
 const newSalt = () => randomBytes(SALT_BYTES);
 const toText = (salt: Buffer) => salt.toString("base64url");

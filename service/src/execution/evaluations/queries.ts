@@ -1,4 +1,5 @@
 import type {
+  EmbeddingProvider,
   EvaluationProof,
   EvaluationStarter,
   EvaluationStatus,
@@ -22,6 +23,16 @@ export interface StoredJudge {
   isSandbox: boolean;
   rubricsHash: string;
   /** Its system message. */
+  instructions: string;
+  /** Absent: assertions that compare embeddings have no verdict. */
+  embedding?: StoredEmbedding;
+}
+
+export interface StoredEmbedding {
+  provider: EmbeddingProvider;
+  model: string;
+  isSandbox: boolean;
+  /** The system message by which the judge writes questions. */
   instructions: string;
 }
 

@@ -134,7 +134,9 @@ async function findDue(
   const columns = await listColumns(db, [source.id]);
   const product = await findTestedVersion(db, source, columns);
   if (!product) return null;
-  const modelPrices = listModelPrices(columns, { content: product.content, at: ctx.now() });
+  const modelPrices = listModelPrices(columns, {
+    ...{ content: product.content, at: ctx.now(), judge: source.judge },
+  });
   // A re-evaluation that failed was an attempt, too: the same reason starts no second one.
   const last = (await findNewestReEvaluation(db, source)) ?? source;
   const startedBy = findPriceChange(last.modelPrices, modelPrices) ?? findSchedule(ctx, last.createdAt);

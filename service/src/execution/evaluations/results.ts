@@ -1,6 +1,7 @@
-import type { AssertionVerdict, JudgeAnswer, JudgedVerdict } from "@stoa/evaluation";
+import type { AssertionVerdict, JudgedVerdict, JudgeReply } from "@stoa/evaluation";
 import type { Context } from "../../core/context.ts";
 import { sealedColumn } from "../../platform/db/sealed-columns.ts";
+import type { EndedItem } from "../workflow-runs/ended-items.ts";
 import type { CallStep } from "./judge-run.ts";
 
 export interface ResultTexts {
@@ -51,7 +52,9 @@ export interface JudgedCall {
   step: CallStep | null;
   costUsd: number | null;
   latencyMs: number | null;
-  answer: JudgeAnswer | null;
+  answer: JudgeReply["answer"];
+  /** Of an `answer-relevance`: the call in which the judge wrote the questions. */
+  questions?: Pick<EndedItem, "costUsd" | "latencyMs"> & { step: CallStep };
 }
 
 export interface JudgmentTexts {

@@ -100,13 +100,15 @@ suite("evaluate", () => {
         assert: [
           { type: "contains", value: "rain" },
           { type: "llm-rubric", value: 'Asks for a "haiku"' },
+          { type: "similar", value: "Write a haiku about {{topic}} in English" },
         ],
       },
     ]);
     const args = { product: tool, ...echo, repeats: 2 };
     const plain = await call("evaluate", args);
     assert.match(textOf(plain), /^The evaluation has 4 runs, and/);
-    const judged = { ...args, judge: { apiKeyId: "sandbox", model: "sandbox" }, maxCost: 1, waitSeconds: 0 };
+    const judge = { apiKeyId: "sandbox", model: "sandbox", embedding: { apiKeyId: "sandbox" } };
+    const judged = { ...args, judge, maxCost: 1, waitSeconds: 0 };
     const { evaluationId } = dataOf(await call("evaluate", judged)) as { evaluationId: string };
     await untilEvaluated(market, author, evaluationId);
     const ended = await call("get_evaluation", { evaluationId });
@@ -117,7 +119,7 @@ suite("evaluate", () => {
     );
 
     const again = await call("evaluate", args);
-    assert.match(textOf(again), /^The evaluation has 4 runs and 4 calls of the judge sandbox sandbox, and/);
+    assert.match(textOf(again), /^The evaluation has 4 runs and 8 calls of the judge sandbox sandbox, and/);
     assert.equal(dataOf(again)["runs"], 4);
     const named = await call("evaluate", { ...args, judge: { apiKeyId: "pkey_x" } });
     assert.match(textOf(named), /^PROVIDER_KEY_NOT_FOUND/);

@@ -8,8 +8,8 @@ import { requireUuid, toId } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
 import { parseNew } from "../../platform/http/validate.ts";
 import { estimateEvaluation } from "../evaluations/estimate-evaluation.ts";
-import { countJudgeQuestions } from "../evaluations/evaluation-plan.ts";
 import { cancelEvaluation, createEvaluation, readEvaluationSummary } from "../evaluations/evaluations.ts";
+import { comparesAny, countJudgeCalls } from "../evaluations/judge-plan.ts";
 import { findCardEvaluation, findScores, listColumns } from "../evaluations/queries.ts";
 import { findReleasedVersion } from "../evaluations/re-evaluation-queries.ts";
 import { findDefaultKey } from "../prompt-runs/default-key.ts";
@@ -105,11 +105,19 @@ async function withDefaultJudge(
   const testSet = await findTestSet(db, id);
   const version = await findReleasedVersion(db, id);
   const card = version ? await findCardEvaluation(db, { productId: id, version }) : undefined;
-  if (!card?.judge || !testSet || countJudgeQuestions(testSet) === 0) return {};
-  const { provider, model } = card.judge;
+  if (!card?.judge || !testSet || countJudgeCalls(testSet, card.judge) === 0) return {};
+  const { provider, model, embedding } = card.judge;
   const column = (await listColumns(db, [card.id])).find(({ kind }) => kind === "judge");
-  const apiKeyId = required(column?.apiKeys[provider], "the key of a judge");
-  return { judge: { apiKeyId, model } };
+  const keyOf = (name: string) => required(column?.apiKeys[name], "the key of a judge");
+  return {
+    judge: {
+      ...{ apiKeyId: keyOf(provider), model },
+      ...(embedding &&
+        comparesAny(testSet) && {
+          embedding: { apiKeyId: keyOf(embedding.provider), model: embedding.model },
+        }),
+    },
+  };
 }
 
 /** Returns the evaluation when it has ended, or after the time. Progress is the number of its columns that have ended. */

@@ -128,6 +128,14 @@ function modeOf({ id, prices }: Pick<ModelInfo, "id" | "prices">): ModelMode | n
   return has("output_mtok") ? "chat" : null;
 }
 
+/** null: the list does not have the model. */
+export function findListedMode({ provider, model, at }: Omit<PricedCall, "usage">): ModelMode | null {
+  const providerId = listedProviders[provider];
+  const usage = { input_tokens: 0, output_tokens: 0 };
+  const listed = providerId && priceList().calcPrice(usage, model, { providerId, timestamp: at });
+  return listed ? modeOf(listed.model) : null;
+}
+
 export function findContextWindow({ provider, model, at }: Omit<PricedCall, "usage">): number | null {
   const providerId = listedProviders[provider];
   if (!providerId) return null;

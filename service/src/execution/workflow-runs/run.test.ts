@@ -183,7 +183,7 @@ suite("embedding step", () => {
       ...{ input: { texts }, apiKeys: { openai: "sandbox" } },
     });
     assert.equal(run.status, "completed", JSON.stringify(run.error));
-    assert.deepEqual(run.output.size, 256);
+    assert.deepEqual(run.output.size, 1_024);
     const rounded = run.output.cosines.map((cosine: number) => Math.round(cosine * 1_000) / 1_000);
     assert.deepEqual(rounded, [1, 1, 0.5, 0]);
     const step = await stepOf(author, run.executionId, "cosines");

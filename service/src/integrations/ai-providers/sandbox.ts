@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
-import { JUDGE_INSTRUCTIONS, readJudgeMessage } from "@stoa/evaluation/judge-prompt";
+import { QUESTION_COUNT, QUESTION_INSTRUCTIONS } from "@stoa/evaluation/embedding-assertions";
+import { JUDGE_INSTRUCTIONS, readJudgeMessage, readQuestionsMessage } from "@stoa/evaluation/judge-prompt";
 import {
   type AiProviders,
   type EmbeddingAnswer,
@@ -113,7 +114,7 @@ function answer(call: ProviderCall): ProviderAnswer {
   return toAnswer(
     call,
     prompt,
-    SANDBOX_LABEL + (call.sample ?? practiceJudgment(call) ?? inventedText(call)),
+    SANDBOX_LABEL + (practiceQuestions(call) ?? call.sample ?? practiceJudgment(call) ?? inventedText(call)),
   );
 }
 
@@ -129,7 +130,7 @@ function embed(call: EmbeddingCall): EmbeddingAnswer {
   };
 }
 
-const DIMENSIONS = 256;
+const DIMENSIONS = 1_024;
 
 /**
  * A vector without a model: how often each word occurs, by a hash of the word. Texts of the same words have the same direction, and the label
@@ -139,12 +140,17 @@ function countWords(text: string): number[] {
   const vector = Array<number>(DIMENSIONS).fill(0);
   const unlabeled = text.startsWith(SANDBOX_LABEL) ? text.slice(SANDBOX_LABEL.length) : text;
   const words = unlabeled.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
-  const dimensions = words.map(
-    (word) => 1 + (createHash("sha256").update(word).digest().readUInt32BE() % (DIMENSIONS - 1)),
-  );
+  const dimensions = words.map((word) => 1 + (hashWord(word) % (DIMENSIONS - 1)));
   for (const dimension of dimensions.length > 0 ? dimensions : [0])
     vector[dimension] = (vector[dimension] ?? 0) + 1;
   return vector;
+}
+
+/** FNV-1a. A digest of each word of a long text would block the process for a second. */
+function hashWord(word: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < word.length; at++) hash = Math.imul(hash ^ word.charCodeAt(at), 0x01000193);
+  return hash >>> 0;
 }
 
 /** A text that the rubric quotes. */
@@ -166,6 +172,19 @@ function practiceJudgment({ messages: [system, user, ...others] }: ProviderCall)
     pass: quoted.length > 0 && found === quoted.length,
     score: quoted.length > 0 ? found / quoted.length : 0,
   });
+}
+
+/** Characters of an output that a practice question repeats. */
+const MAX_REPEATED = 300;
+
+/** Three questions of the words of the output, which no model wrote; null: it is another call. */
+function practiceQuestions({ messages: [system, user, ...others] }: ProviderCall): string | null {
+  if (system?.content !== QUESTION_INSTRUCTIONS || !user || others.length > 0) return null;
+  const output = readQuestionsMessage(user.content);
+  if (output === null) return null;
+  const text = output.startsWith(SANDBOX_LABEL) ? output.slice(SANDBOX_LABEL.length) : output;
+  const repeated = text.slice(0, MAX_REPEATED).toWellFormed();
+  return JSON.stringify(Array(QUESTION_COUNT).fill(`${repeated}?`));
 }
 
 /** Cuts at `maxTokens`, but not within the label. An echo and a sample are never cut. */
