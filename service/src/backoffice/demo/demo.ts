@@ -1,14 +1,14 @@
 import { readFile } from "node:fs/promises";
-import { type Provider, permissions } from "@stoa/contract";
-import { createUser, findUser } from "../../accounts/people/users.ts";
-import { moveProduct } from "../../catalog/products/moves.ts";
-import { createProduct } from "../../catalog/products/products.ts";
+import { type CreateProduct, type Provider, permissions } from "@stoa/contract";
+import { createUser, findUser, lockAuthor, promoteToSeller } from "../../accounts/people/users.ts";
+import { publishTogether } from "../../catalog/products/moves.ts";
+import { insertDrafts, validateDraft } from "../../catalog/products/products.ts";
 import { postReview } from "../../catalog/reviews/reviews.ts";
 import { buyProduct } from "../../commerce/checkout/purchases.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
-import { newUuid, requireUuid, toId } from "../../core/ids.ts";
+import { newUuid, toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { required } from "../../core/required.ts";
 import { withLock } from "../../platform/db/locks.ts";
@@ -30,6 +30,8 @@ import { type Random, seededRandom } from "./seeded-random.ts";
 const SEED = 20_260_320;
 /** Products appear in the six months before the last three, sales happen in these three. */
 const LISTED_DAYS = { from: 270, to: 95 };
+/** Products of a release are written together, which takes less than half of the CPU time. */
+const RELEASES_PER_SELLER = 5;
 const SALES_DAYS = 90;
 const SALES = 1_200;
 const REVIEWS_PER_SALE = 0.35;
@@ -152,12 +154,12 @@ async function createProducts(ctx: Context): Promise<void> {
   const sellers = await Promise.all(
     people.sellers.map((seller) => createUser(opening, { ...seller, demo: true })),
   );
-  const views = await mapInBatches(offers, 4, async (item) => {
-    const seller = demoCaller(random.pick(sellers));
-    const days = LISTED_DAYS.to + random.next() * (LISTED_DAYS.from - LISTED_DAYS.to);
-    const productId = await publishProduct(atTime(ctx, daysAfter(ctx.now(), -days)), seller, item);
-    return { productId: requireUuid("prod", productId), views: item.views };
-  });
+  const releases = sellers.flatMap((seller) => drawReleaseDays(random).map((day) => ({ seller, day })));
+  const itemsOf = Map.groupBy(offers, () => random.pick(releases));
+  const published = await mapInBatches([...itemsOf], 4, async ([{ seller, day }, items]) =>
+    publishProducts(atTime(ctx, daysAfter(ctx.now(), -day)), demoCaller(seller), items),
+  );
+  const views = published.flat();
   await setViews(ctx.db, views);
   await setDemoState(ctx.db, "stocked");
 }
@@ -169,9 +171,36 @@ async function listWeightedProducts(ctx: Context): Promise<WeightedProduct[]> {
   return products.map(({ id, title }) => ({ productId: toId("prod", id), weight: weights.get(title) ?? 1 }));
 }
 
-async function publishProduct(ctx: Context, seller: Member, item: DemoProduct): Promise<string> {
-  const { priceMinor, views: _views, weight: _weight, ...rest } = item;
-  const { id } = await createProduct(ctx, seller, {
+/** Days before today on which a seller publishes products. */
+const drawReleaseDays = (random: Random): number[] =>
+  Array.from(
+    { length: RELEASES_PER_SELLER },
+    () => LISTED_DAYS.to + random.next() * (LISTED_DAYS.from - LISTED_DAYS.to),
+  );
+
+/** Returns their views. */
+async function publishProducts(
+  ctx: Context,
+  seller: Member,
+  items: DemoProduct[],
+): Promise<{ productId: string; views: number }[]> {
+  const drafts = await Promise.all(items.map((item) => validateDraft(ctx, toInput(item))));
+  const ids = await ctx.db.transaction().execute(async (tx) => {
+    const author = await lockAuthor(tx, seller.userId);
+    await promoteToSeller(tx, author);
+    return insertDrafts(ctx, tx, author, drafts);
+  });
+  let waiting = ids;
+  while (waiting.length > 0) {
+    const publications = await publishTogether(ctx, seller, waiting, null);
+    for (const publication of publications.values()) if ("error" in publication) throw publication.error;
+    waiting = waiting.filter((id) => !publications.has(id));
+  }
+  return items.map(({ views }, at) => ({ productId: required(ids[at], "the id of a new product"), views }));
+}
+
+function toInput({ priceMinor, views: _views, weight: _weight, ...rest }: DemoProduct): CreateProduct {
+  return {
     ...rest,
     price: toDecimal(priceMinor, "USD"),
     currency: "USD",
@@ -184,9 +213,7 @@ async function publishProduct(ctx: Context, seller: Member, item: DemoProduct): 
     samples: [],
     models: {},
     commissionBasisPoints: null,
-  });
-  await moveProduct(ctx, seller, id, "publish", { source: null });
-  return id;
+  };
 }
 
 /** Runs a few at once and keeps the order. */
