@@ -1,6 +1,6 @@
 import type { ScanFindingKind, ScanSeverity } from "@stoa/contract";
 import type { Match } from "./finding.ts";
-import { splitWords, Vocabulary, type Word } from "./words.ts";
+import { Vocabulary, type Word } from "./words.ts";
 
 /**
  * A rule as a sequence of words within one sentence, such as `NOT ~2 DISCLOSE ~3 USER`: upper case names a class of
@@ -24,7 +24,8 @@ interface Element {
 
 interface CompiledRule {
   rule: PhraseRule;
-  elements: Element[];
+  first: ReadonlySet<string>;
+  rest: readonly Element[];
   unlessAfter: ReadonlySet<string>;
   unlessBefore: ReadonlySet<string>;
 }
@@ -35,6 +36,7 @@ const NEGATION_DISTANCE = 3;
 /** Of one rule in one text: a moderator reads no more, and the time stays bounded. */
 const MAX_MATCHES = 20;
 const NO_WORDS: ReadonlySet<string> = new Set();
+const NO_RULES: readonly CompiledRule[] = [];
 
 export class PhraseMatcher {
   readonly #byFirstWord = new Map<string, CompiledRule[]>();
@@ -43,19 +45,19 @@ export class PhraseMatcher {
   constructor(rules: readonly PhraseRule[], classes: WordClasses) {
     const compiled = rules.map((rule) => compileRule(rule, classes));
     for (const rule of compiled)
-      for (const word of rule.elements[0]?.words ?? NO_WORDS)
+      for (const word of rule.first)
         this.#byFirstWord.set(word, [...(this.#byFirstWord.get(word) ?? []), rule]);
     this.#vocabulary = new Vocabulary(
-      compiled.flatMap(({ elements }) => elements.flatMap(({ words }) => [...words])),
+      compiled.flatMap(({ first, rest }) => [...first, ...rest.flatMap(({ words }) => [...words])]),
     );
   }
 
-  find(text: string): Match[] {
-    const words = this.#vocabulary.normalize(splitWords(text));
+  find(text: readonly Word[]): Match[] {
+    const words = this.#vocabulary.normalize(text);
     const counts = new Map<CompiledRule, number>();
     const matches: Match[] = [];
     words.forEach((word, index) => {
-      for (const rule of this.#byFirstWord.get(word.text) ?? []) {
+      for (const rule of this.#byFirstWord.get(word.text) ?? NO_RULES) {
         const count = counts.get(rule) ?? 0;
         const last = count < MAX_MATCHES ? endOfMatch(words, index, rule) : undefined;
         if (!last) continue;
@@ -78,9 +80,11 @@ function compileRule(rule: PhraseRule, classes: WordClasses): CompiledRule {
       gap = 0;
     }
   }
+  const [first, ...rest] = elements;
   return {
     rule,
-    elements,
+    first: first?.words ?? NO_WORDS,
+    rest,
     unlessAfter: rule.unlessAfter ? wordsOf(rule.unlessAfter, classes) : NO_WORDS,
     unlessBefore: rule.unlessBefore ? wordsOf(rule.unlessBefore, classes) : NO_WORDS,
   };
@@ -101,19 +105,25 @@ function wordsOf(part: string, classes: WordClasses): Set<string> {
 function endOfMatch(words: readonly Word[], start: number, rule: CompiledRule): Word | undefined {
   const sentence = words[start]?.sentence;
   const isInSentence = (index: number) => words[index]?.sentence === sentence;
+  let ends = [start];
+  for (const { words: wanted, gap } of rule.rest) {
+    const next: number[] = [];
+    // Ways that met go on as one.
+    for (const end of ends)
+      for (
+        let index = Math.max(end, next.at(-1) ?? end) + 1;
+        index <= end + 1 + gap && isInSentence(index);
+        index++
+      )
+        if (wanted.has(words[index]?.text ?? "")) next.push(index);
+    if (next.length === 0) return undefined;
+    ends = next;
+  }
   for (let before = 1; before <= NEGATION_DISTANCE && isInSentence(start - before); before++)
     if (rule.unlessAfter.has(words[start - before]?.text ?? "")) return undefined;
-  let ends = [start];
-  for (const { words: wanted, gap } of rule.elements.slice(1)) {
-    const next = new Set<number>();
-    for (const end of ends)
-      for (let index = end + 1; index <= end + 1 + gap && isInSentence(index); index++)
-        if (wanted.has(words[index]?.text ?? "")) next.add(index);
-    ends = [...next];
-  }
-  const allowed = ends.filter((end) => {
+  const last = ends.find((end) => {
     const after = words[end + 1];
     return !(after && after.sentence === sentence && rule.unlessBefore.has(after.text));
   });
-  return words[allowed[0] ?? -1];
+  return words[last ?? -1];
 }

@@ -9,12 +9,13 @@ import { exfiltrationPatterns, exfiltrationPhrases } from "./rules/exfiltration.
 import { hiddenMarkupRules } from "./rules/hidden-markup.ts";
 import { overrideRules } from "./rules/instruction-override.ts";
 import { linkRules, offPlatformPhrases, publicLinkRules, spoofedLinkRules } from "./rules/links.ts";
-import { findPatterns } from "./rules/pattern-rule.ts";
+import { PatternMatcher } from "./rules/pattern-matcher.ts";
 import { remoteCodeRules } from "./rules/remote-code.ts";
 import { roleForgeryRules } from "./rules/role-forgery.ts";
 import { secretRules } from "./rules/secrets.ts";
 import { unspacedRules } from "./rules/unspaced-languages.ts";
 import { wordClasses } from "./rules/word-classes.ts";
+import { splitWords } from "./words.ts";
 
 /** Changes with each rule, so that a stored result says which rules made it. */
 export const SCANNER_VERSION = "1";
@@ -22,7 +23,7 @@ export const SCANNER_VERSION = "1";
 const MAX_FINDINGS_OF_A_TEXT = 50;
 const MAX_EXCERPT_CHARACTERS = 120;
 
-const patterns = [
+export const patternRules = [
   ...secretRules,
   ...remoteCodeRules,
   ...roleForgeryRules,
@@ -31,6 +32,9 @@ const patterns = [
   ...spoofedLinkRules,
   ...unspacedRules,
 ];
+const patterns = new PatternMatcher(patternRules);
+const links = new PatternMatcher(linkRules);
+const publicLinks = new PatternMatcher(publicLinkRules);
 const phrases = new PhraseMatcher([...deceptionRules, ...overrideRules, ...exfiltrationPhrases], wordClasses);
 const publicPhrases = new PhraseMatcher(offPlatformPhrases, wordClasses);
 
@@ -71,11 +75,12 @@ export function scanText({ field, text, isPublic }: ScannedText): ScanFinding[] 
 
 function findInView({ text }: View, isPublic: boolean): Match[] {
   const lower = text.toLowerCase();
+  const words = splitWords(text);
   return [
-    ...findPatterns(text, lower, patterns),
-    ...phrases.find(text),
-    ...(isPublic ? [...findPatterns(text, lower, publicLinkRules), ...publicPhrases.find(text)] : []),
-    ...findPatterns(text, lower, linkRules),
+    ...patterns.find(text, lower),
+    ...phrases.find(words),
+    ...(isPublic ? [...publicLinks.find(text, lower), ...publicPhrases.find(words)] : []),
+    ...links.find(text, lower),
   ];
 }
 

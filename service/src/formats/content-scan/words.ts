@@ -16,8 +16,12 @@ const PAUSE = /[,:|()—–]/;
 const MAX_SPACED_GAP = 2;
 const MIN_SPACED_LETTERS = 5;
 
-const normalizeWord = (word: string): string =>
-  /^[A-Za-z0-9]+$/.test(word) ? word.toLowerCase() : foldWord(word);
+const SPACE = 0x20;
+const NOT_ASCII = 0x80;
+const isAsciiWord = (expression: RegExp): boolean[] =>
+  Array.from({ length: NOT_ASCII }, (_, code) => expression.test(String.fromCharCode(code)));
+const BEGINS_WORD = isAsciiWord(/[a-z0-9@$]/i);
+const CONTINUES_WORD = isAsciiWord(/[a-z0-9@$']/i);
 
 const foldWord = (word: string): string =>
   word
@@ -25,20 +29,44 @@ const foldWord = (word: string): string =>
     .normalize("NFD")
     .replace(/[\p{M}'’]/gu, "");
 
+const foldAsciiWord = (word: string): string => {
+  const lower = word.toLowerCase();
+  return lower.includes("'") ? lower.replaceAll("'", "") : lower;
+};
+
 export function splitWords(text: string): Word[] {
   const words: Word[] = [];
   let sentence = 0;
   let end = 0;
-  for (const match of text.matchAll(WORD)) {
-    const gap = text.slice(end, match.index);
-    if (gap !== " " && words.length > 0) {
+  for (let word = nextWord(text, 0); word; word = nextWord(text, end)) {
+    const isOneSpace = word.from === end + 1 && text.charCodeAt(end) === SPACE;
+    if (!isOneSpace && words.length > 0) {
+      const gap = text.slice(end, word.from);
       if (SENTENCE_END.test(gap)) sentence++;
-      if (PAUSE.test(gap)) words.push({ text: ",", from: end, to: match.index, sentence });
+      if (PAUSE.test(gap)) words.push({ text: ",", from: end, to: word.from, sentence });
     }
-    end = match.index + match[0].length;
-    words.push({ text: normalizeWord(match[0]), from: match.index, to: end, sentence });
+    end = word.to;
+    word.sentence = sentence;
+    words.push(word);
   }
   return words;
+}
+
+/** As `WORD` finds it. Most words are ASCII, and a loop finds them faster than a regular expression with Unicode classes. */
+function nextWord(text: string, after: number): Word | undefined {
+  let from = after;
+  let code = text.charCodeAt(from);
+  while (code < NOT_ASCII && !BEGINS_WORD[code]) code = text.charCodeAt(++from);
+  let to = from;
+  while (code < NOT_ASCII && CONTINUES_WORD[code]) code = text.charCodeAt(++to);
+  if (to > from && !(code >= NOT_ASCII))
+    return { text: foldAsciiWord(text.slice(from, to)), from, to, sentence: 0 };
+  if (from >= text.length) return undefined;
+  WORD.lastIndex = from;
+  const match = WORD.exec(text);
+  return match
+    ? { text: foldWord(match[0]), from: match.index, to: match.index + match[0].length, sentence: 0 }
+    : undefined;
 }
 
 /**
@@ -48,25 +76,33 @@ export function splitWords(text: string): Word[] {
 export class Vocabulary {
   readonly #words: Set<string>;
   readonly #bySortedLetters = new Map<string, string>();
+  /** Of the words of `#bySortedLetters`: a cheap question before letters are sorted. */
+  readonly #letterSums = new Set<number>();
   readonly #longest: number;
 
   constructor(words: Iterable<string>) {
     this.#words = new Set(words);
     this.#longest = Math.max(...[...this.#words].map(({ length }) => length));
-    for (const word of this.#words)
-      if (word.length >= MIN_SWAPPED_LETTERS) this.#bySortedLetters.set(sortInnerLetters(word), word);
+    for (const word of this.#words) {
+      if (word.length < MIN_SWAPPED_LETTERS) continue;
+      this.#bySortedLetters.set(sortInnerLetters(word), word);
+      this.#letterSums.add(sumLetters(word));
+    }
   }
 
   normalize(words: readonly Word[]): Word[] {
-    const cache = new Map<string, string[]>();
-    return joinSpacedLetters(words).flatMap((word) => {
+    const cache = new Map<string, readonly string[]>();
+    const normalized: Word[] = [];
+    for (const word of joinSpacedLetters(words)) {
       let plain = cache.get(word.text);
       if (!plain) {
         plain = word.isSpaced ? this.#pickOut(word.text) : this.#plainForm(word.text);
         cache.set(word.text, plain);
       }
-      return plain.length === 1 && plain[0] === word.text ? [word] : plain.map((text) => ({ ...word, text }));
-    });
+      if (plain.length === 1 && plain[0] === word.text) normalized.push(word);
+      else for (const text of plain) normalized.push({ ...word, text });
+    }
+    return normalized;
   }
 
   #plainForm(word: string): string[] {
@@ -81,7 +117,8 @@ export class Vocabulary {
   }
 
   #swapped(word: string): string | undefined {
-    return word.length >= MIN_SWAPPED_LETTERS ? this.#bySortedLetters.get(sortInnerLetters(word)) : undefined;
+    if (word.length < MIN_SWAPPED_LETTERS || !this.#letterSums.has(sumLetters(word))) return undefined;
+    return this.#bySortedLetters.get(sortInnerLetters(word));
   }
 
   /** The longest known words of a text without spaces, with a word of its own for each unknown part. */
@@ -104,14 +141,16 @@ export class Vocabulary {
   #split(word: string): string[] | null {
     if (word.length < MIN_JOINED_LETTERS || word.length > MAX_JOINED_LETTERS) return null;
     const best: (string[] | undefined)[] = [[]];
-    for (let end = 1; end <= word.length; end++)
-      for (let start = Math.max(0, end - this.#longest); start < end; start++) {
-        const before = best[start];
+    for (let start = 0; start < word.length; start++) {
+      const before = best[start];
+      if (!before) continue;
+      for (let end = start + 1; end <= Math.min(word.length, start + this.#longest); end++) {
         const part = word.slice(start, end);
-        if (!before || !this.#words.has(part)) continue;
+        if (!this.#words.has(part)) continue;
         if (before.length + 1 < (best[end]?.length ?? Number.POSITIVE_INFINITY))
           best[end] = [...before, part];
       }
+    }
     return best[word.length] ?? null;
   }
 }
@@ -122,6 +161,13 @@ const MAX_JOINED_LETTERS = 120;
 
 const sortInnerLetters = (word: string): string =>
   word[0] + [...word.slice(1, -1)].sort().join("") + word.at(-1);
+
+/** The same for all orders of the letters. */
+function sumLetters(word: string): number {
+  let sum = 0;
+  for (let at = 0; at < word.length; at++) sum = (sum + word.charCodeAt(at) ** 3) | 0;
+  return sum;
+}
 
 const LEET: Record<string, string> = {
   "0": "o",
@@ -141,11 +187,22 @@ const fromLeetspeak = (word: string): string[] => {
   return letters.includes("1") ? [letters.replaceAll("1", "i"), letters.replaceAll("1", "l")] : [letters];
 };
 
+/** Without a run of single letters, no word changes. */
+function hasSpacedLetters(words: readonly Word[]): boolean {
+  let run = 0;
+  for (const { text } of words) {
+    run = text.length === 1 ? run + 1 : 0;
+    if (run === MIN_SPACED_LETTERS) return true;
+  }
+  return false;
+}
+
 /** Word by word with few characters between, on one line. */
 const isSpacedLetter = (word: Word, previous: Word): boolean =>
   word.sentence === previous.sentence && word.from - previous.to <= MAX_SPACED_GAP;
 
-function joinSpacedLetters(words: readonly Word[]): Word[] {
+function joinSpacedLetters(words: readonly Word[]): readonly Word[] {
+  if (!hasSpacedLetters(words)) return words;
   const joined: Word[] = [];
   let run: Word[] = [];
   const endRun = () => {
@@ -157,7 +214,7 @@ function joinSpacedLetters(words: readonly Word[]): Word[] {
   };
   for (const word of words) {
     const previous = run.at(-1);
-    if (word.text.length !== 1 || (previous && !isSpacedLetter(word, previous))) endRun();
+    if (previous && (word.text.length !== 1 || !isSpacedLetter(word, previous))) endRun();
     if (word.text.length === 1) run.push(word);
     else joined.push(word);
   }

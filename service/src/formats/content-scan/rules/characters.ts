@@ -2,6 +2,7 @@ import type { ScanSeverity } from "@stoa/contract";
 import { INVISIBLE_IN_TEXT } from "@stoa/contract/invisible-characters";
 import { isLookalike, toLatin } from "../confusables.ts";
 import type { Match } from "../finding.ts";
+import { isPlainText } from "../plain-text.ts";
 
 const HIDDEN =
   "are characters that buyers do not see and models read. Remove them, or write what they stand for in plain text";
@@ -16,6 +17,7 @@ const BIDIRECTIONAL_MARK = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 const HARMLESS_MARK = /[\u061c\u200e\u200f]/u;
 /** Flags of regions: a black flag, up to six tag letters and the end mark. */
 const FLAG = /\u{1f3f4}[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}]{2,6}\u{e007f}/gu;
+const BLACK_FLAG = "\u{1f3f4}";
 const TAG = /[\u{e0000}-\u{e007f}]/u;
 /** Programs separate lines and records by them; the other ones of C1 are left from a wrong character set. */
 const isSeparator = (character: string): boolean => {
@@ -29,11 +31,8 @@ const MIN_RUN = 3;
 const MAX_SHOWN = 4;
 const MAX_MATCHES = 20;
 
-export const findCharacters = (text: string): Match[] => [
-  ...findHidden(text),
-  ...findBidirectional(text),
-  ...findConfusables(text),
-];
+export const findCharacters = (text: string): Match[] =>
+  isPlainText(text) ? [] : [...findHidden(text), ...findBidirectional(text), ...findConfusables(text)];
 
 /** Names the characters, since an excerpt would not show them. */
 export const nameCharacters = (text: string): string => {
@@ -52,8 +51,9 @@ interface Run {
 
 function findHidden(text: string): Match[] {
   const flags = new Set<number>();
-  for (const { index, 0: flag } of text.matchAll(FLAG))
-    for (let at = index; at < index + flag.length; at++) flags.add(at);
+  if (text.includes(BLACK_FLAG))
+    for (const { index, 0: flag } of text.matchAll(FLAG))
+      for (let at = index; at < index + flag.length; at++) flags.add(at);
   const runs: Run[] = [];
   for (const { index, 0: character } of text.matchAll(INVISIBLE_IN_TEXT)) {
     if (flags.has(index) || character === "\r") continue;
@@ -103,22 +103,23 @@ function findBidirectional(text: string): Match[] {
   return matches;
 }
 
-const WORD = /[\p{L}\p{M}\p{N}]{2,}/gu;
+const WORD = /[\p{L}\p{M}\p{N}]{2,}/uy;
 const NOT_ASCII = /[^\p{ASCII}]/u;
+const NOT_ASCII_LETTER = /(?!\p{ASCII})[\p{L}\p{M}\p{N}]/gu;
+const ASCII_LETTER = /[A-Za-z0-9]/;
 const STYLED_LETTER = /[\u{1d400}-\u{1d7ff}\u24b6-\u24e9\uff21-\uff3a\uff41-\uff5a\u{1f130}-\u{1f189}]/u;
 const STYLED_RUN =
   /(?:[\u{1d400}-\u{1d7ff}\u24b6-\u24e9\uff21-\uff3a\uff41-\uff5a\u{1f130}-\u{1f189}]\s?){4,200}/gu;
 const MIN_LETTERS = 3;
 
 function findConfusables(text: string): Match[] {
-  if (!NOT_ASCII.test(text)) return [];
-  const words = [...text.matchAll(WORD)].filter(([word]) => NOT_ASCII.test(word));
+  const words = findForeignWords(text);
   const isForeign = words.some(
-    ([word]) =>
+    ({ word }) =>
       /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}]/u.test(word) && NOT_ASCII.test(toLatin(word)),
   );
   const matches: Match[] = [];
-  for (const { index, 0: word } of words) {
+  for (const { index, word } of words) {
     if (matches.length === MAX_MATCHES) break;
     const severity = confusableSeverity(word, isForeign);
     if (severity)
@@ -142,6 +143,28 @@ function findConfusables(text: string): Match[] {
     });
   }
   return matches;
+}
+
+interface PlacedWord {
+  index: number;
+  word: string;
+}
+
+/** The words with characters beside ASCII. Most words of most texts have none, so it goes from one such character to the next. */
+function findForeignWords(text: string): PlacedWord[] {
+  const words: PlacedWord[] = [];
+  let end = 0;
+  NOT_ASCII_LETTER.lastIndex = 0;
+  for (let found = NOT_ASCII_LETTER.exec(text); found; found = NOT_ASCII_LETTER.exec(text)) {
+    let index = found.index;
+    while (index > end && ASCII_LETTER.test(text[index - 1] ?? "")) index--;
+    WORD.lastIndex = index;
+    const [word] = WORD.exec(text) ?? [];
+    if (word) words.push({ index, word });
+    end = word ? WORD.lastIndex : NOT_ASCII_LETTER.lastIndex;
+    NOT_ASCII_LETTER.lastIndex = end;
+  }
+  return words;
 }
 
 /** null: a word of one script, or of a text that is written in that script. */

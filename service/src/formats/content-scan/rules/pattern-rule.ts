@@ -1,5 +1,4 @@
 import type { ScanFindingKind, ScanSeverity } from "@stoa/contract";
-import type { Match } from "../finding.ts";
 
 /** A rule as a regular expression. All gaps are bounded, so that the time is linear in the length of the text. */
 export interface PatternRule {
@@ -24,25 +23,3 @@ export const pattern = ({ source, isCaseSensitive, ...rule }: PatternOptions): P
   ...rule,
   expression: new RegExp(source, isCaseSensitive ? "gmu" : "gimu"),
 });
-
-const MAX_MATCHES = 20;
-
-export function findPatterns(text: string, lowerCase: string, rules: readonly PatternRule[]): Match[] {
-  return rules.flatMap((rule) =>
-    rule.hints.length === 0 || rule.hints.some((hint) => lowerCase.includes(hint))
-      ? matchesOf(text, rule)
-      : [],
-  );
-}
-
-function matchesOf(text: string, rule: PatternRule): Match[] {
-  const matches: Match[] = [];
-  for (const match of text.matchAll(rule.expression)) {
-    if (rule.isHarmless?.(match)) continue;
-    const { kind, severity, reason, toExcerpt } = rule;
-    const place = { from: match.index, to: match.index + match[0].length };
-    matches.push({ kind, severity, reason, ...place, ...(toExcerpt && { excerpt: toExcerpt(match) }) });
-    if (matches.length === MAX_MATCHES) break;
-  }
-  return matches;
-}
