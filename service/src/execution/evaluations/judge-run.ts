@@ -140,6 +140,8 @@ function toSimilar(
   { plain }: OutputTexts,
 ): Question | string {
   if (references.length >= MAX_EMBEDDED_TEXTS) return MANY_REFERENCES;
+  // Before it is written as JSON, which may be six times as long.
+  if (plain.length > MAX_JUDGE_MESSAGE_CHARACTERS) return TOO_LONG;
   return plain === "" ? EMPTY : { kind: "similar", text: plain, references };
 }
 
@@ -163,8 +165,9 @@ const textsOf = (question: Question): string[] => {
   return [question.text, ...question.references];
 };
 
+/** Of a message, or of the texts as JSON: hostile ones are six times as long there. */
 const lengthOf = (question: Question): number =>
-  textsOf(question).reduce((sum, text) => sum + text.length, 0);
+  question.kind === "rubric" ? question.message.length : JSON.stringify(textsOf(question)).length;
 
 /** The maps in which each kind of question is asked. No name is part of another: an expression gets each input whose name it contains. */
 const MAP_NAMES = { rubric: "judge", similar: "similar", relevance: "relevance" } as const;

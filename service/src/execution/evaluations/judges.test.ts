@@ -489,6 +489,19 @@ test("messages that are together too long for a judge: those before the limit ar
   assert.equal(hostile.length, 40);
   assert.ok(reasonsOf(hostile).every((reason) => reason === "The output is too long for a judge."));
   assert.equal(reasonsOf(hostile).length, 40);
+  const similar = { title: "Like", isHidden: false, input: {}, assert: [{ type: "similar", value: "x" }] };
+  const compare = (...outputs: string[]) =>
+    listJudgeCalls(
+      [similar as TestCase],
+      outputs.map((output, repeatN) => ({ caseN: 0, repeatN, output })),
+      { embedding: {} },
+    );
+  const control = "\u0001".repeat(16_000);
+  assert.deepEqual(reasonsOf(compare(control, `${control}${control}`, "<".repeat(999_000), "")), [
+    ...Array(2).fill("The output is too long for a judge."),
+    "The output is empty, so it has no embedding.",
+  ]);
+  assert.match(reasonsOf(compare(...Array(60).fill(control))).at(-1) ?? "", /together too long/);
   const escaped = "<".repeat(16_000);
   const calls = listOf([..."a".repeat(3), escaped, ...Array(12).fill("b".repeat(99_000)), "last"]);
   const sent = calls.flatMap((call) =>
