@@ -127,59 +127,72 @@ test("kill -9 in a column, and jobs that run twice at once: no case whose result
   assert.ok(spent.paid + spent.held > BUDGET_USD - 0.001, "without them the last answer could be longer");
 });
 
-test("kill -9 in the judge's column: no output is judged twice whose verdict was written, and the numbers are those of one run", async () => {
-  const productId = await createProduct(author);
-  await storeTestSet(
-    author,
-    productId,
-    cases.map((one, n) => ({ ...one, assert: [{ type: "llm-rubric", value: `Rubric ${n}` }] })),
-  );
-  const apiKeyId = await createProviderKey(author);
-  const judge = { apiKeyId, model: "gpt-5-mini" };
-  const request = { models: [{ apiKeyId: "sandbox", model: "sandbox-echo" }], repeats: 1, maxCost: 1, judge };
-  const answer = { answer: { text: '{"reason":"Good.","pass":true,"score":1}' } };
-  for (let n = 0; n < 7; n++) provider.next(answer);
-  for (let n = 0; n < 3; n++) provider.next("hang");
-  const before = askedRubrics().length;
-  const killed = await startWorkerProcess();
-  const id = await startEvaluation(author, productId, request);
-  const advance = async () => {
-    await Promise.all([1, 2, 3].map(() => advanceEvaluation(market.service.ctx, requireUuid("eval", id))));
-    return evaluationOf(author, id);
-  };
-  const { columns } = await becomes(advance, ({ columns }) => columns[1].status === "running");
-  await becomes(
-    async () => askedRubrics().length - before,
-    (calls) => calls === 10,
-  );
-  await becomes(
-    async () => (await writtenItems(columns[1].executionId)).length,
-    (written) => written === 7,
-  );
-  const written = await writtenItems(columns[1].executionId);
-  for (let n = 0; n < 13; n++) provider.next(answer);
-  killed.child.kill("SIGKILL");
-  await killed.ended;
-  market.clock.forward(LEASE_MS + 1);
-  const survivor = startWorker(market);
-  await becomes(advance, ({ status }) => status !== "running");
-  const done = await untilEvaluated(market, author, id);
-  await survivor.stop();
-  assert.equal(done.status, "completed", JSON.stringify(done.error));
-  assert.deepEqual(
-    done.columns.map(({ kind, passed, n }: { kind: string; passed: number; n: number }) => [kind, passed, n]),
-    [
-      ["product", 0, 0],
-      ["judge", 10, 10],
-      ["baseline", 0, 0],
-      ["judge", 10, 10],
-    ],
-  );
-  const after = askedRubrics().slice(before + 10);
-  assert.equal(after.length, 3 + 10, "the three open calls, then each output of the baseline once");
-  for (const item of written)
-    assert.equal(after.filter((rubric) => rubric === `Rubric ${item}`).length, 1, `output ${item}`);
-});
+for (const type of ["llm-rubric", "similar"] as const)
+  test(`kill -9 in the judge's column of ${type}: no output is judged twice whose verdict was written, and the numbers are those of one run`, async () => {
+    const productId = await createProduct(author);
+    await storeTestSet(
+      author,
+      productId,
+      cases.map((one, n) => ({ ...one, assert: [{ type, value: `Rubric ${n}` }] })),
+    );
+    const apiKeyId = await createProviderKey(author);
+    const judge = {
+      ...{ apiKeyId, model: "gpt-5-mini" },
+      ...(type === "similar" && { embedding: { apiKeyId } }),
+    };
+    const request = {
+      models: [{ apiKeyId: "sandbox", model: "sandbox-echo" }],
+      repeats: 1,
+      maxCost: 1,
+      judge,
+    };
+    const answer = { answer: { text: '{"reason":"Good.","pass":true,"score":1}' } };
+    for (let n = 0; n < 7; n++) provider.next(answer);
+    for (let n = 0; n < 3; n++) provider.next("hang");
+    const before = askedRubrics().length;
+    const killed = await startWorkerProcess();
+    const id = await startEvaluation(author, productId, request);
+    const advance = async () => {
+      await Promise.all([1, 2, 3].map(() => advanceEvaluation(market.service.ctx, requireUuid("eval", id))));
+      return evaluationOf(author, id);
+    };
+    const { columns } = await becomes(advance, ({ columns }) => columns[1].status === "running");
+    await becomes(
+      async () => askedRubrics().length - before,
+      (calls) => calls === 10,
+    );
+    await becomes(
+      async () => (await writtenItems(columns[1].executionId)).length,
+      (written) => written === 7,
+    );
+    const written = await writtenItems(columns[1].executionId);
+    for (let n = 0; n < 13; n++) provider.next(answer);
+    killed.child.kill("SIGKILL");
+    await killed.ended;
+    market.clock.forward(LEASE_MS + 1);
+    const survivor = startWorker(market);
+    await becomes(advance, ({ status }) => status !== "running");
+    const done = await untilEvaluated(market, author, id);
+    await survivor.stop();
+    assert.equal(done.status, "completed", JSON.stringify(done.error));
+    assert.deepEqual(
+      done.columns.map(({ kind, passed, n }: { kind: string; passed: number; n: number }) => [
+        kind,
+        passed,
+        n,
+      ]),
+      [
+        ["product", 0, 0],
+        ["judge", 10, 10],
+        ["baseline", 0, 0],
+        ["judge", 10, 10],
+      ],
+    );
+    const after = askedRubrics().slice(before + 10);
+    assert.equal(after.length, 3 + 10, "the three open calls, then each output of the baseline once");
+    for (const item of written)
+      assert.equal(after.filter((rubric) => rubric === `Rubric ${item}`).length, 1, `output ${item}`);
+  });
 
 const assertAlike = (actual: number, expected: number): void =>
   assert.ok(Math.abs(actual - expected) < 1e-9, `${actual} is not ${expected}`);
@@ -197,10 +210,12 @@ async function spentWith(
   return rows[0];
 }
 
-/** The rubrics of all calls of the judge. */
+/** The rubrics of all calls of the judge, and the references of its embeddings. */
 const askedRubrics = (): string[] =>
   provider.requests.flatMap(({ body }) => {
-    const content = (body as { messages?: { content: string }[] } | undefined)?.messages?.[1]?.content;
+    const { messages, input } = (body ?? {}) as { messages?: { content: string }[]; input?: string[] };
+    if (input) return input.slice(1);
+    const content = messages?.[1]?.content;
     return content === undefined ? [] : [readJudgeMessage(content)?.rubric ?? ""];
   });
 
