@@ -97,7 +97,7 @@ test("guide authentication: its shell blocks give the described results", async 
 test("guide evaluations: its shell blocks give the described results", async () => {
   const blocks = await keyedBlocksOf("evaluations.md");
   const output = await run(blocks);
-  const [, stored, files, evaluated, card, proof, repeated, judged, ...others] = output;
+  const [, stored, files, evaluated, card, proof, repeated, judged, compared, ...others] = output;
   const { visibleCases, hiddenCases, hash } = JSON.parse(stored!).data;
   assert.deepEqual([visibleCases, hiddenCases], [1, 1]);
   const [imported, ...exported] = files!.split("\n");
@@ -125,6 +125,11 @@ test("guide evaluations: its shell blocks give the described results", async () 
   assert.deepEqual(
     [judgedCard.judge.model, figures.passed, figures.n, figures.undecided, figures.baseline.passed],
     ["sandbox", 3, 3, 0, 0],
+  );
+  const { columns } = JSON.parse(compared!.slice(compared!.lastIndexOf('{"success"'))).data;
+  assert.deepEqual(
+    columns.map(({ kind, runs, cost }: Record<string, unknown>) => [kind, runs, cost]),
+    ["product", "judge", "baseline", "judge"].map((kind) => [kind, 3, 0]),
   );
   assert.deepEqual(others, [], "a shell block without an assertion");
 });

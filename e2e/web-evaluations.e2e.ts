@@ -235,8 +235,12 @@ test("a seller lets a model judge the rubrics; the studio and visitors see its v
   const { session, context } = await openMember(market, browser);
   const productId = await createProduct(session, { title: "Judged haiku" });
   const rubric = { type: "llm-rubric", value: 'Names "rain"' };
+  const similar = { type: "similar", value: "Write in English a haiku about {{topic}}" };
   await storeTestSet(session, productId, [
-    { title: "Rain", input: { topic: "rain" }, assert: [{ type: "contains", value: "never" }, rubric] },
+    {
+      ...{ title: "Rain", input: { topic: "rain" } },
+      assert: [{ type: "contains", value: "never" }, rubric, similar],
+    },
     { title: "Snow", input: { topic: "snow" }, assert: [rubric] },
   ]);
   const editor = await openAt(context, market, `/studio/products/${productId}?tab=tests`);
@@ -245,7 +249,11 @@ test("a seller lets a model judge the rubrics; the studio and visitors see its v
   await page.getByLabel("Name of the model").fill("sandbox-echo");
   await sees(page, "Without a judge, rubrics have no verdict.");
   await page.getByLabel(/^A model judges the rubrics/).check();
+  await sees(page, /^30 runs, about/);
+  await page.getByLabel(/^An embedding model compares texts/).uncheck();
   await sees(page, /^24 runs, about/);
+  await page.getByLabel(/^An embedding model compares texts/).check();
+  await sees(page, /^30 runs, about/);
   await click(page, "Evaluate");
   await page.getByText("Running", { exact: true }).waitFor();
   const [{ id }] = (await session.get(`/v1/products/${productId}/evaluations`)).body.data;
@@ -265,7 +273,7 @@ test("a seller lets a model judge the rubrics; the studio and visitors see its v
     await card.getByRole("img", { name: /^Pass rate 0/ }).waitFor();
     const judged = listing.page.getByRole("region", { name: "Judged by sandbox" });
     await judged.getByRole("img", { name: /^Judged pass rate 50/ }).waitFor();
-    await sees(listing.page, /^A practice provider, not a model, judged/);
+    await sees(listing.page, /^A practice provider, not a model, judged.*found by counting words/);
     await mustBeSound(listing, "product with a judged score card");
     await visitor.close();
   }

@@ -21,13 +21,15 @@ interface TargetFieldsProps {
   errors?: Record<string, string>;
   /** Whose rates stand beside the models. */
   scoreCard?: ScoreCard | null;
+  /** What the model answers with; text by default. */
+  mode?: AiModel["mode"];
 }
 
 /** Provider key and model of a run. */
 export function TargetFields(props: TargetFieldsProps) {
-  const { product, keys, target, onChange, errors = {}, scoreCard = null } = props;
+  const { product, keys, target, onChange, errors = {}, scoreCard = null, mode = "chat" } = props;
   const key = keys.find(({ id }) => id === target.keyId);
-  const models = useModels(key?.provider);
+  const models = useModels(key?.provider, mode);
   const standard = key ? defaultModel(product, key.provider, models) : "";
   // The default is known once the models have loaded.
   useEffect(() => {

@@ -167,8 +167,14 @@ function JudgeNote({ evaluation: { judge, judgedCases } }: { evaluation: Evaluat
   return (
     <p className="sm soft">
       “Judged” is what <b dir="auto">{judge.model}</b>
-      {judge.isSandbox && " (practice, not a model)"} says about the rubrics. It is no part of the other
-      numbers.
+      {judge.isSandbox && " (practice, not a model)"} says about the rubrics
+      {judge.embedding && (
+        <>
+          , and what the embeddings of <b dir="auto">{judge.embedding.model}</b>
+          {judge.embedding.isSandbox && " (practice, not a model)"} say about similarity
+        </>
+      )}
+      . It is no part of the other numbers.
     </p>
   );
 }

@@ -13,7 +13,14 @@ import { defaultKey, type Target, useKeyChoices } from "../running/run-target.ts
 import { TargetFields } from "../running/target-fields.tsx";
 import { useWorkflowKeys, WorkflowKeyFields } from "../running/workflow-keys.tsx";
 import { ShowAsCode } from "../show-as-code.tsx";
-import { hasRubrics, JudgeFields, useJudgeKeys } from "./judge-fields.tsx";
+import {
+  canBeJudged,
+  isCompleteJudge,
+  type Judge,
+  JudgeFields,
+  toJudgeRequest,
+  useJudgeKeys,
+} from "./judge-fields.tsx";
 import { useTestedProduct } from "./tested-product.ts";
 import { UsdField } from "./usd-field.tsx";
 
@@ -142,20 +149,20 @@ function EvaluationForm({
   const product = useTestedProduct();
   const client = useQueryClient();
   const judgeKeys = useJudgeKeys();
-  const [chosenJudge, setJudge] = useState<Target | null>(null);
-  const canJudge = hasRubrics(testSet);
+  const [chosenJudge, setJudge] = useState<Judge | null>(null);
+  const canJudge = canBeJudged(testSet);
   const judge = canJudge ? chosenJudge : null;
   const [repeats, setRepeats] = useState(String(DEFAULT_REPEATS));
   const [maxCost, setMaxCost] = useState("1");
   const request: EvaluateProduct = {
     ...tested,
     repeats: Number(repeats),
-    ...(judge && { judge: { apiKeyId: judge.keyId, model: judge.model } }),
+    ...(judge && { judge: toJudgeRequest(judge) }),
     maxCost: Number(maxCost),
   };
   const isComplete =
     isTestedComplete &&
-    (!judge || (judge.keyId !== "" && judge.model !== "")) &&
+    (!judge || isCompleteJudge(judge)) &&
     Number.isInteger(request.repeats) &&
     Number(maxCost) > 0;
   const estimate = useQuery({
@@ -181,7 +188,9 @@ function EvaluationForm({
     <form className="stack narrow-form" onSubmit={submit} noValidate data-own-undo>
       <FormError error={start.error ?? estimate.error} title="The evaluation cannot start" />
       {children(errors)}
-      {canJudge && <JudgeFields target={judge} keys={judgeKeys} errors={errors} onChange={setJudge} />}
+      {canJudge && (
+        <JudgeFields testSet={testSet} judge={judge} keys={judgeKeys} errors={errors} onChange={setJudge} />
+      )}
       <div className="test-pair">
         <Field
           label="Runs of each test"

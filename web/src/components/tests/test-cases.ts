@@ -36,6 +36,8 @@ export const ASSERTION_KINDS: AssertionKind[] = [
   { type: "levenshtein", label: "differs in few letters from", value: "text", threshold: "edits" },
   { type: "rouge-n", label: "shares words with (ROUGE)", value: "text", threshold: "0 to 1" },
   { type: "llm-rubric", label: "is judged by a model to be", value: "text", threshold: "0 to 1" },
+  { type: "similar", label: "is close in meaning to", value: "text", threshold: "0 to 1" },
+  { type: "answer-relevance", label: "answers the input", value: "none", threshold: "0 to 1" },
   { type: "latency", label: "takes at most", value: "none", threshold: "milliseconds" },
   { type: "cost", label: "costs at most", value: "none", threshold: "USD" },
 ];

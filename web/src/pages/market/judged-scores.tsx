@@ -21,8 +21,9 @@ export default function JudgedScores({ card, judge }: JudgedScoresProps) {
           ? "A practice provider, not a model, judged"
           : `This model of ${providerName(judge.provider)} judged`}{" "}
         the outputs by the seller’s rubrics in {formatCount(card.judgedCases)}{" "}
-        {card.judgedCases === 1 ? "case" : "cases"}. These figures are no part of the pass rate above.
-        Rubrics: hash <code>{judge.rubricsHash.slice(0, 16)}…</code>
+        {card.judgedCases === 1 ? "case" : "cases"}.{judge.embedding && describeEmbedding(judge.embedding)}{" "}
+        These figures are no part of the pass rate above. Rubrics: hash{" "}
+        <code>{judge.rubricsHash.slice(0, 16)}…</code>
       </p>
       <table className="score-card">
         <thead>
@@ -40,6 +41,16 @@ export default function JudgedScores({ card, judge }: JudgedScoresProps) {
         </tbody>
       </table>
     </section>
+  );
+}
+
+function describeEmbedding({ isSandbox, model }: NonNullable<JudgedScoresProps["judge"]["embedding"]>) {
+  if (isSandbox) return " Similar texts were found by counting words, which is practice, not a model.";
+  return (
+    <>
+      {" "}
+      Similar texts were found by the embeddings of <span dir="auto">{model}</span>.
+    </>
   );
 }
 
