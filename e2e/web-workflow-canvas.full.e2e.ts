@@ -33,7 +33,23 @@ const boxOf = async (page: Page, selector: string) => {
   return box;
 };
 
-test("canvas: a step that is dragged stays there, and Undo brings it back", async () => {
+/** Runs in the page: how many of the lines that are shown begin or end at the border of a step. */
+const COUNT_LINES = `(selector) => {
+  const box = document.querySelector(selector).getBoundingClientRect();
+  const isAtBorder = ({ x, y }) => {
+    const outside = Math.max(box.left - x, x - box.right, box.top - y, y - box.bottom);
+    return Math.abs(outside) < 3;
+  };
+  return [...document.querySelectorAll(".react-flow__edge-path")].filter((path) => {
+    const toScreen = (point) => point.matrixTransform(path.getScreenCTM());
+    const ends = [path.getPointAtLength(0), path.getPointAtLength(path.getTotalLength())];
+    return path.checkVisibility({ visibilityProperty: true }) && ends.map(toScreen).some(isAtBorder);
+  }).length;
+}`;
+const countLines = (page: Page, selector: string) =>
+  page.evaluate(`(${COUNT_LINES})(${JSON.stringify(selector)})`);
+
+test("canvas: a step that is dragged takes its lines along and stays there, and Undo brings them back", async () => {
   const { context, session } = await openMember(market, browser, { look: { width: 1400 } });
   const id = await createWorkflow(session, CHAIN);
   const { page } = await openAt(context, market, `/studio/workflows/${id}`);
@@ -41,18 +57,26 @@ test("canvas: a step that is dragged stays there, and Undo brings it back", asyn
   await page.locator(step).waitFor();
   const from = await boxOf(page, step);
   const [x, y] = [from.x + from.width / 2, from.y + from.height / 2];
+  assert.equal(await countLines(page, step), 2);
   await page.mouse.move(x, y);
   await page.mouse.down();
   await page.mouse.move(x + 60, y + 30, { steps: 5 });
   await page.mouse.move(x + 120, y + 60, { steps: 5 });
+  const isMoved = ({ x, y }: { x: number; y: number }) => x > from.x + 100 && y > from.y + 40;
+  await becomes(() => boxOf(page, step), isMoved);
+  assert.equal(await countLines(page, step), 2, "while it moves");
   await page.mouse.up();
-  const moved = await boxOf(page, step);
-  assert.ok(moved.x > from.x + 100 && moved.y > from.y + 40, JSON.stringify({ from, moved }));
+  assert.ok(isMoved(await boxOf(page, step)));
+  await becomes(
+    () => countLines(page, step),
+    (count) => count === 2,
+  );
   await page.getByRole("button", { name: "Undo" }).click();
   await becomes(
     () => boxOf(page, step),
     (box) => Math.abs(box.x - from.x) < 1 && Math.abs(box.y - from.y) < 1,
   );
+  assert.equal(await countLines(page, step), 2, "after Undo");
   await context.close();
 });
 

@@ -179,6 +179,8 @@ function CanvasArea() {
         defaultEdgeOptions={EDGE_OPTIONS}
       >
         <Background gap={GRID} size={1.5} />
+        {/* Where useStepDrag shows the lines of the step that moves. */}
+        <svg className="workflow-moving-lines" aria-hidden="true" />
         {hasMinimap && (
           <MiniMap
             ariaLabel="Minimap"

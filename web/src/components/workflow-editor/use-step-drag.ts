@@ -16,8 +16,8 @@ const [EDGE_PX, PAN_PX] = [40, 12];
 const ABOVE_ALL = "1000";
 
 /**
- * Moves a step with the pointer, and its lines with it. The elements follow without React and the library's store, where each move asks
- * all nodes and lines whether they changed; the document and the store get the new place when the step is dropped.
+ * Moves a step with the pointer, and its lines with it. What moves has its own layers and follows without React and the library's store,
+ * where each move asks all nodes and lines whether they changed; the document and the store get the new place when the step is dropped.
  */
 export function useStepDrag(onMoved: (id: string, position: Point) => void) {
   const flow = useReactFlow<StepNodeType, StepEdgeType>();
@@ -54,22 +54,18 @@ function startDrag({ element, canvas, node, event: press, flow, store, onMoved }
     return { x: (x - box.left - left) / zoom, y: (y - box.top - top) / zoom };
   };
   const start = toGraph(press);
-  const lines = linesOf(flow, canvas, node);
-  const below = element.style.zIndex;
+  const [step, lines] = [movingStep(element), movingLines(flow, canvas, node)];
   let pointer: Point = press;
   let place = node.position;
   let frame = 0;
   let isDragging = false;
-  const draw = () => {
-    element.style.transform = `translate(${place.x}px,${place.y}px)`;
-    for (const line of lines) line(place, isDragging);
-  };
   const follow = () => {
     const by = panAt(pointer, box);
     if (by) void store.getState().panBy(by);
     const at = toGraph(pointer);
     place = { x: node.position.x + at.x - start.x, y: node.position.y + at.y - start.y };
-    draw();
+    step.draw(place);
+    lines.draw(place);
     frame = by ? requestAnimationFrame(follow) : 0;
   };
   const onMove = (event: PointerEvent) => {
@@ -82,8 +78,8 @@ function startDrag({ element, canvas, node, event: press, flow, store, onMoved }
       isDragging = true;
       canvas.setPointerCapture(press.pointerId);
       canvas.classList.add("is-dragging");
-      element.dataset["dragged"] = "";
-      element.style.zIndex = ABOVE_ALL;
+      step.begin();
+      lines.begin();
     }
     frame ||= requestAnimationFrame(follow);
   };
@@ -92,24 +88,21 @@ function startDrag({ element, canvas, node, event: press, flow, store, onMoved }
     canvas.removeEventListener("pointermove", onMove);
     for (const type of ENDS) canvas.removeEventListener(type, onEnd);
     canvas.classList.remove("is-dragging");
-    delete element.dataset["dragged"];
-    element.style.zIndex = below;
+    lines.end();
   };
   const cancel = () => {
     stop();
-    if (!isDragging) return;
+    if (isDragging) step.end(node.position);
     isDragging = false;
-    place = node.position;
-    draw();
   };
   const onEnd = (event: PointerEvent) => {
     if (event.pointerId !== press.pointerId) return;
     if (event.type !== "pointerup" || !isDragging) return cancel();
-    stop();
-    isDragging = false;
     pointer = event;
     follow();
-    cancelAnimationFrame(frame);
+    stop();
+    step.end(place);
+    isDragging = false;
     onMoved(node.id, place);
   };
   canvas.addEventListener("pointermove", onMove);
@@ -127,22 +120,74 @@ function panAt({ x, y }: Point, box: DOMRect): Point | null {
   return by.x === 0 && by.y === 0 ? null : by;
 }
 
-/** The lines of a step, each as a function that draws it for a place of the step. */
-function linesOf(flow: DragOptions["flow"], canvas: HTMLElement, node: StepNodeType) {
-  return flow
+const translate = ({ x, y }: Point): string => `translate(${x}px,${y}px)`;
+
+/** The browser moves the layer of an animated element alone. If a style moves the element, the browser arranges all layers anew. */
+function movingStep(element: HTMLElement) {
+  const below = element.style.zIndex;
+  const effect = new KeyframeEffect(element, null, { duration: 1, fill: "both" });
+  const animation = new Animation(effect);
+  return {
+    begin() {
+      element.dataset["dragged"] = "";
+      element.style.zIndex = ABOVE_ALL;
+      animation.pause();
+    },
+    draw(place: Point) {
+      effect.setKeyframes({ transform: [translate(place), translate(place)] });
+    },
+    end(place: Point) {
+      element.style.transform = translate(place);
+      animation.cancel();
+      element.style.zIndex = below;
+      delete element.dataset["dragged"];
+    },
+  };
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * While the step moves, copies stand for its lines, in a layer below the graph. A line among the others makes the browser place and paint
+ * the whole graph for each frame.
+ */
+function movingLines(flow: DragOptions["flow"], canvas: HTMLElement, node: StepNodeType) {
+  const layer = canvas.querySelector<SVGElement>(".workflow-moving-lines");
+  const viewport = canvas.querySelector<HTMLElement>(".react-flow__viewport");
+  const lines = flow
     .getEdges()
     .filter(({ source, target }) => source === node.id || target === node.id)
-    .map(({ id, source, target }) => {
+    .flatMap(({ id, source, target }) => {
+      const line = canvas.querySelector<SVGElement>(`.react-flow__edge[data-id="${CSS.escape(id)}"]`);
+      const path = line?.querySelector(".react-flow__edge-path")?.cloneNode() as SVGElement | undefined;
+      if (!line || !path) return [];
+      const copy = document.createElementNS(SVG, "g");
+      copy.setAttribute("class", line.getAttribute("class") ?? "");
+      copy.append(path);
       const other = flow.getNode(source === node.id ? target : source)?.position ?? node.position;
-      const paths = [...canvas.querySelectorAll(`.react-flow__edge[data-id="${CSS.escape(id)}"] path`)];
-      // The path that the pointer hits is not needed while it moves.
-      const shown = paths.filter((path) => path.classList.contains("react-flow__edge-path"));
-      return (place: Point, isMoving: boolean) => {
-        const [from, to] = source === node.id ? [place, other] : [other, place];
-        const [path] = drawLine(endsOf(from, to, node.data.direction));
-        for (const element of isMoving ? shown : paths) element.setAttribute("d", path);
-      };
+      return [{ line, copy, path, isOutgoing: source === node.id, other }];
     });
+  return {
+    begin() {
+      for (const { line } of lines) line.dataset["dragged"] = "";
+      layer?.append(...lines.map(({ copy }) => copy));
+    },
+    draw(place: Point) {
+      const transform = viewport?.style.transform ?? "";
+      // The view moves rarely, and the same value would cost as much as another one.
+      if (layer && layer.style.transform !== transform) layer.style.transform = transform;
+      for (const { path, isOutgoing, other } of lines) {
+        const [from, to] = isOutgoing ? [place, other] : [other, place];
+        path.setAttribute("d", drawLine(endsOf(from, to, node.data.direction))[0]);
+      }
+    },
+    end() {
+      for (const { line, copy } of lines) {
+        delete line.dataset["dragged"];
+        copy.remove();
+      }
+    },
+  };
 }
 
 function endsOf(from: Point, to: Point, direction: "right" | "down") {
