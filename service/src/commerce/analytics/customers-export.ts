@@ -29,7 +29,7 @@ export async function exportCustomers(
 async function* iterateRows(ctx: Context, bought: CustomerScope): AsyncGenerator<Cell[]> {
   let after: string | null = null;
   for (;;) {
-    const page: CustomerRow[] = await listCustomers(ctx.db, bought, { by: "id", limit: BATCH_SIZE, after });
+    const page: CustomerRow[] = await listCustomers(ctx.db, bought, { limit: BATCH_SIZE, after });
     for (const row of page) yield toCells(row, bought.currency);
     if (page.length < BATCH_SIZE) return;
     after = lastOf(page).id;

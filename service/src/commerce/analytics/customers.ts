@@ -10,10 +10,8 @@ import {
   type CustomerRow,
   type CustomerScope,
   countBuyers,
-  countCustomers,
-  countRetained,
-  listCustomers,
   type Retained,
+  readCustomers,
 } from "./customers-queries.ts";
 import { type DateRange, type DateRangeQuery, parseDateRange } from "./date-range.ts";
 import { sumRange } from "./range-sums-queries.ts";
@@ -33,13 +31,16 @@ export async function customerAnalytics(
     const { currency } = await chooseCurrency(ctx, tx, userId, query.currency);
     const bought = customerScope(span, userId, currency);
     const { startDate, endDate, timezone } = span;
-    const retained = await countRetained(tx, bought, months.edges.slice(0, -1));
+    const { counts, retained, top } = await readCustomers(tx, bought, {
+      beginnings: months.edges.slice(0, -1),
+      top: TOP_CUSTOMERS,
+    });
     return {
       currency,
       startDate,
       endDate,
       timezone,
-      ...(await readSummaries(tx, bought)),
+      ...(await readSummaries(tx, bought, counts)),
       // The cohorts have the numbers of a timeline by month: the seller's orders are not read once more for it.
       timeline: toTimeline(
         span.interval === "month"
@@ -47,7 +48,7 @@ export async function customerAnalytics(
           : await countBuyers(tx, bought, span.edges.slice(0, -1)),
         span,
       ),
-      topCustomers: await listTopCustomers(tx, bought),
+      topCustomers: top.map((row) => toCustomer(row, currency)),
       cohorts: toCohorts(retained, months),
     };
   });
@@ -63,9 +64,9 @@ export const customerScope = ({ edges }: DateRange, sellerId: string, currency: 
 async function readSummaries(
   tx: Tx,
   bought: CustomerScope,
+  counts: CustomerCounts[],
 ): Promise<Pick<CustomerAnalytics, "summary" | "otherCurrencies">> {
   const { currency } = bought;
-  const counts = await countCustomers(tx, bought);
   const lost = await sumRefundsAndDisputes(
     tx,
     bought,
@@ -127,11 +128,6 @@ function toTimeline(buyers: Buyers[], { dates }: DateRange): CustomerAnalytics["
     const row = byBucket.get(at + 1);
     return { date, newCustomers: row?.new ?? 0, returningCustomers: row?.returning ?? 0 };
   });
-}
-
-async function listTopCustomers(tx: Tx, bought: CustomerScope): Promise<CustomerAnalytics["topCustomers"]> {
-  const rows = await listCustomers(tx, bought, { by: "spent", limit: TOP_CUSTOMERS });
-  return rows.map((row) => toCustomer(row, bought.currency));
 }
 
 export const toCustomer = (
