@@ -5,11 +5,12 @@ import { RangeSetBuilder, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, type DecorationSet, EditorView } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useMemo, useRef } from "react";
+import { afterFrame } from "../../lib/after-frame.ts";
 import { findPlace } from "../../lib/json-place.ts";
 import { indexOfStep, parseText, stepsOf } from "../../lib/workflow-document.ts";
 import type { WorkflowProblem } from "../../lib/workflow-problems.ts";
 import { TextEditor } from "../text-editor.tsx";
-import { useEditor } from "./editor-context.ts";
+import { type Selection, useEditor } from "./editor-context.ts";
 
 const setProblems = StateEffect.define<readonly WorkflowProblem[]>();
 
@@ -67,15 +68,8 @@ export default function Source() {
   useEffect(() => {
     editor.current?.dispatch({ effects: setProblems.of(problems) });
   }, [problems]);
-  useEffect(() => {
-    const view = editor.current;
-    const shown = parseText(view?.state.doc.toString() ?? "");
-    const index = indexOfStep(shown, selection ?? "");
-    // A person who types is at the right place.
-    if (!view || index < 0 || view.hasFocus) return;
-    const { from } = findPlace(view.state.doc.toString(), ["steps", index]);
-    view.dispatch({ effects: EditorView.scrollIntoView(from, { y: "start", yMargin: 40 }) });
-  }, [selection]);
+  // After the form of the step, which a person waits for: the editor reads the layout of the page.
+  useEffect(() => afterFrame(() => scrollToStep(editor.current, selection)), [selection]);
   const extensions = useMemo(
     () => [
       ...EXTENSIONS,
@@ -103,6 +97,15 @@ export default function Source() {
       />
     </section>
   );
+}
+
+function scrollToStep(view: EditorView | null, selection: Selection): void {
+  const text = view?.state.doc.toString() ?? "";
+  const index = indexOfStep(parseText(text), selection ?? "");
+  // A person who types is at the right place.
+  if (!view || index < 0 || view.hasFocus) return;
+  const { from } = findPlace(text, ["steps", index]);
+  view.dispatch({ effects: EditorView.scrollIntoView(from, { y: "start", yMargin: 40 }) });
 }
 
 /** The step in whose text a place is. */
