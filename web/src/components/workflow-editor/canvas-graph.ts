@@ -17,17 +17,17 @@ interface GraphOptions {
   startConnecting: (id: string) => void;
 }
 
-/** The nodes of the canvas. One that did not change stays the same object, so that it is not rendered again. */
+/** The nodes of the canvas. What did not change stays the same object, so that it is not rendered again. */
 export function useNodes(
-  { steps, document, problems, selection, run }: WorkflowEditor,
+  { steps, document, problems, run }: WorkflowEditor,
   { width, connecting, startConnecting }: GraphOptions,
 ) {
   const shape = JSON.stringify(steps.map((step) => ({ id: step.id, needs: needsOf(step) })));
   const layout = useMemo(() => layoutGraph(JSON.parse(shape), width), [shape, width]);
   const known = useRef(new Map<string, { print: string; node: StepNodeType }>());
+  const last = useRef<StepNodeType[]>([]);
   const nodes = useMemo(() => {
     const runs = new Map(run?.steps.map((step) => [step.id, step]));
-    const current = steps.some(({ id }) => id === selection) ? selection : steps[0]?.id;
     const next = new Map<string, { print: string; node: StepNodeType }>();
     for (const step of steps) {
       const { id } = step;
@@ -36,8 +36,7 @@ export function useNodes(
       const data = {
         ...{ id, type: textOf(step["type"]), detail: detailOf(step), problem },
         ...describeRun(runs.get(id)),
-        ...{ isSelected: id === selection, isCurrent: id === current, direction: layout.direction },
-        isConnecting: connecting === id,
+        ...{ direction: layout.direction, isConnecting: connecting === id },
       };
       const position = { x: place.x, y: place.y };
       const print = JSON.stringify([data, position]);
@@ -53,8 +52,11 @@ export function useNodes(
       next.set(id, { print, node });
     }
     known.current = next;
-    return [...next.values()].map(({ node }) => node);
-  }, [steps, document.positions, problems, selection, run, layout, connecting, startConnecting]);
+    const all = [...next.values()].map(({ node }) => node);
+    const isSame = all.length === last.current.length && all.every((node, at) => node === last.current[at]);
+    if (!isSame) last.current = all;
+    return last.current;
+  }, [steps, document.positions, problems, run, layout, connecting, startConnecting]);
   return { nodes, layout };
 }
 

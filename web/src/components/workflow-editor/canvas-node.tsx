@@ -1,7 +1,8 @@
-import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
+import { Handle, type MiniMapNodeProps, type Node, type NodeProps, Position } from "@xyflow/react";
 import { type KeyboardEvent, memo } from "react";
 import { AlertIcon, DoneIcon, HandIcon, RunningIcon, SkipIcon } from "../icons.tsx";
 import { LOOK_WORDS, type StepLook } from "../running/step-state.ts";
+import { useStepMarks } from "./canvas-selection.ts";
 import { STEP_ICONS } from "./step-types.tsx";
 
 export interface StepNodeData extends Record<string, unknown> {
@@ -13,9 +14,6 @@ export interface StepNodeData extends Record<string, unknown> {
   cost: string;
   look: StepLook;
   problem: string | null;
-  isSelected: boolean;
-  /** It has the tab stop of the canvas. */
-  isCurrent: boolean;
   direction: "right" | "down";
   /** Another step waits for the choice of what needs it. */
   isConnecting: boolean;
@@ -43,9 +41,10 @@ const LOOK_ICONS: Partial<Record<StepLook, React.ReactNode>> = {
 
 /** A step on the canvas. The library moves the element around it. */
 export const StepNode = memo(function StepNode({ data }: NodeProps<StepNodeType>) {
-  const { id, type, detail, look, problem, isSelected, isCurrent, direction } = data;
+  const { id, type, detail, look, problem, direction } = data;
+  const { isSelected, hasTabStop } = useStepMarks(id);
   const isRight = direction === "right";
-  const tabIndex = isCurrent ? 0 : -1;
+  const tabIndex = hasTabStop ? 0 : -1;
   const onPort = (event: KeyboardEvent) => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
@@ -88,5 +87,20 @@ export const StepNode = memo(function StepNode({ data }: NodeProps<StepNodeType>
       />
       {problem && <span className="workflow-node-error">{problem}</span>}
     </>
+  );
+});
+
+/** Of the minimap. */
+export const MinimapStep = memo(function MinimapStep(props: MiniMapNodeProps) {
+  const { id, x, y, width, height, borderRadius, className, shapeRendering } = props;
+  const { isSelected } = useStepMarks(id);
+  const look = isSelected && className !== "bad" ? "on" : className;
+  return (
+    <rect
+      className={`react-flow__minimap-node ${look}`}
+      {...{ x, y, width, height, shapeRendering }}
+      rx={borderRadius}
+      ry={borderRadius}
+    />
   );
 });

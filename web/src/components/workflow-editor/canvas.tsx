@@ -4,6 +4,7 @@ import "./canvas.css";
 import {
   Background,
   type Connection,
+  type FitViewOptions,
   MiniMap,
   ReactFlow,
   ReactFlowProvider,
@@ -12,6 +13,7 @@ import {
 import {
   type DragEvent,
   type KeyboardEvent,
+  memo,
   useCallback,
   useLayoutEffect,
   useMemo,
@@ -24,7 +26,8 @@ import { useStableHandler } from "../../lib/use-stable-handler.ts";
 import { AddStepDialog } from "./add-step-dialog.tsx";
 import { StepEdge, type StepEdgeType } from "./canvas-edge.tsx";
 import { findNeighbor, fitBeside, isArrow, useEdges, useNodes } from "./canvas-graph.ts";
-import { StepNode, type StepNodeType } from "./canvas-node.tsx";
+import { MinimapStep, StepNode, type StepNodeType } from "./canvas-node.tsx";
+import { CanvasSelectionProvider, useCanvasSelection } from "./canvas-selection.ts";
 import { CanvasTools, ZoomTools } from "./canvas-tools.tsx";
 import { useEditor } from "./editor-context.ts";
 import { DRAGGED_TYPE } from "./step-types.tsx";
@@ -62,9 +65,13 @@ function CanvasArea() {
   const edges = useEdges(editor, selectedEdge, insert);
   const hasMinimap = steps.length > 1 && width >= MIN_MINIMAP_WIDTH;
   const fit = useMemo(() => fitBeside(hasMinimap ? layout.direction : null), [hasMinimap, layout.direction]);
-  // The library holds the nodes: a step that is dragged then renders itself and its lines, not the canvas. Before the next key arrives,
-  // so that the focus of a step makes its port the next tab stop.
+  // The library holds the nodes, and the marks are beside them: what changes then renders itself, not the canvas. Before the next key
+  // arrives, so that the focus of a step makes its port the next tab stop.
   useLayoutEffect(() => flow.setNodes(nodes), [flow, nodes]);
+  const selected = steps.some(({ id }) => id === selection) ? selection : null;
+  const tabStop = selected ?? steps[0]?.id ?? null;
+  const marks = useCanvasSelection({ selected, tabStop });
+  useLayoutEffect(() => marks.set({ selected, tabStop }), [marks, selected, tabStop]);
   const focusStep = (id: string) => {
     select(id);
     area.current
@@ -154,43 +161,9 @@ function CanvasArea() {
           Choose the step that needs <b>{connecting}</b>: arrows, then Enter. Esc ends.
         </p>
       )}
-      <ReactFlow<StepNodeType, StepEdgeType>
-        defaultNodes={nodes}
-        edges={edges}
-        nodeTypes={NODE_TYPES}
-        edgeTypes={EDGE_TYPES}
-        nodesDraggable={false}
-        onNodeClick={onNodeClick}
-        onEdgeClick={onEdgeClick}
-        onPaneClick={onPaneClick}
-        onConnect={connect}
-        nodesFocusable={false}
-        edgesFocusable={false}
-        elementsSelectable={false}
-        disableKeyboardA11y
-        attributionPosition="bottom-center"
-        deleteKeyCode={null}
-        selectionKeyCode={null}
-        multiSelectionKeyCode={null}
-        minZoom={0.2}
-        maxZoom={2}
-        fitView
-        fitViewOptions={fit}
-        defaultEdgeOptions={EDGE_OPTIONS}
-      >
-        <Background gap={GRID} size={1.5} />
-        {/* Where useStepDrag shows the lines of the step that moves. */}
-        <svg className="workflow-moving-lines" aria-hidden="true" />
-        {hasMinimap && (
-          <MiniMap
-            ariaLabel="Minimap"
-            position="bottom-left"
-            pannable
-            nodeBorderRadius={12}
-            nodeClassName={minimapClass}
-          />
-        )}
-      </ReactFlow>
+      <CanvasSelectionProvider value={marks}>
+        <Graph {...{ nodes, edges, fit, hasMinimap, connect, onNodeClick, onEdgeClick, onPaneClick }} />
+      </CanvasSelectionProvider>
       <ZoomTools direction={layout.direction} fit={fit} />
       {dialog && (
         <AddStepDialog
@@ -207,8 +180,60 @@ function CanvasArea() {
   );
 }
 
-const minimapClass = ({ data: { problem, isSelected, look } }: StepNodeType): string =>
-  problem ? "bad" : isSelected ? "on" : look;
+interface GraphProps {
+  nodes: StepNodeType[];
+  edges: StepEdgeType[];
+  fit: FitViewOptions;
+  hasMinimap: boolean;
+  connect: (connection: Connection) => void;
+  onNodeClick: (event: unknown, node: StepNodeType) => void;
+  onEdgeClick: (event: unknown, edge: StepEdgeType) => void;
+  onPaneClick: () => void;
+}
+
+/** Not rendered when another step is selected. */
+const Graph = memo(function Graph({ nodes, edges, fit, hasMinimap, connect, ...handlers }: GraphProps) {
+  return (
+    <ReactFlow<StepNodeType, StepEdgeType>
+      defaultNodes={nodes}
+      edges={edges}
+      nodeTypes={NODE_TYPES}
+      edgeTypes={EDGE_TYPES}
+      nodesDraggable={false}
+      {...handlers}
+      onConnect={connect}
+      nodesFocusable={false}
+      edgesFocusable={false}
+      elementsSelectable={false}
+      disableKeyboardA11y
+      attributionPosition="bottom-center"
+      deleteKeyCode={null}
+      selectionKeyCode={null}
+      multiSelectionKeyCode={null}
+      minZoom={0.2}
+      maxZoom={2}
+      fitView
+      fitViewOptions={fit}
+      defaultEdgeOptions={EDGE_OPTIONS}
+    >
+      <Background gap={GRID} size={1.5} />
+      {/* Where useStepDrag shows the lines of the step that moves. */}
+      <svg className="workflow-moving-lines" aria-hidden="true" />
+      {hasMinimap && (
+        <MiniMap
+          ariaLabel="Minimap"
+          position="bottom-left"
+          pannable
+          nodeBorderRadius={12}
+          nodeClassName={minimapClass}
+          nodeComponent={MinimapStep}
+        />
+      )}
+    </ReactFlow>
+  );
+});
+
+const minimapClass = ({ data: { problem, look } }: StepNodeType): string => (problem ? "bad" : look);
 
 /** Only if it is not seen whole: a canvas that moves with each key makes people lose their place. */
 function bringIntoView(
