@@ -112,7 +112,14 @@ function EditorArea({ editor, view, isNarrow }: EditorAreaProps) {
   );
 }
 
-function SelectedForm({ editor: { selection, steps } }: { editor: OpenEditor }) {
+/** The frame stays when another step is selected, so that the browser lays out the form alone. */
+const SelectedForm = ({ editor }: { editor: OpenEditor }) => (
+  <div className="workflow-side">
+    <FormOf editor={editor} />
+  </div>
+);
+
+function FormOf({ editor: { selection, steps } }: { editor: OpenEditor }) {
   if (selection === INPUT) return <InputForm />;
   if (selection === RESULT) return <ResultForm />;
   const step = steps.find(({ id }) => id === selection);
@@ -126,10 +133,10 @@ function SelectedForm({ editor: { selection, steps } }: { editor: OpenEditor }) 
       </section>
     );
   return (
-    <div className="workflow-side">
+    <>
       <StepForm key={step.id} step={step} />
       <StepResult step={step} />
-    </div>
+    </>
   );
 }
 
