@@ -76,7 +76,7 @@ function PromptEvaluation(props: NewEvaluationProps) {
                 }
               />
               {targets.length > 1 && (
-                <div>
+                <div className="flush">
                   <button
                     type="button"
                     className="btn quiet s"
@@ -89,7 +89,7 @@ function PromptEvaluation(props: NewEvaluationProps) {
             </fieldset>
           ))}
           {targets.length < MAX_MODELS && (
-            <div>
+            <div className="flush">
               <button
                 type="button"
                 className="btn quiet s"

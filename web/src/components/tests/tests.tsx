@@ -157,7 +157,7 @@ const CaseTable = ({ cases, isPending, onEdit, onRemove }: CaseTableProps) => (
             <td dir="auto">{testCase.title}</td>
             <td className="num">{formatCount(countAssertions(testCase))}</td>
             <td>{testCase.isHidden ? "The title" : "Everything"}</td>
-            <td className="r nowrap">
+            <td className="r nowrap test-actions">
               <button type="button" className="btn quiet s" onClick={() => onEdit(at)}>
                 Edit<span className="hidden"> {testCase.title}</span>
               </button>
