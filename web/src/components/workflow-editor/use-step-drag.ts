@@ -54,18 +54,17 @@ function startDrag({ element, canvas, node, event: press, flow, store, onMoved }
     return { x: (x - box.left - left) / zoom, y: (y - box.top - top) / zoom };
   };
   const start = toGraph(press);
-  const [step, lines] = [movingStep(element), movingLines(flow, canvas, node)];
+  let moving: { step: MovingPart; lines: MovingPart } | null = null;
   let pointer: Point = press;
   let place = node.position;
   let frame = 0;
-  let isDragging = false;
   const follow = () => {
     const by = panAt(pointer, box);
     if (by) void store.getState().panBy(by);
     const at = toGraph(pointer);
     place = { x: node.position.x + at.x - start.x, y: node.position.y + at.y - start.y };
-    step.draw(place);
-    lines.draw(place);
+    moving?.step.draw(place);
+    moving?.lines.draw(place);
     frame = by ? requestAnimationFrame(follow) : 0;
   };
   const onMove = (event: PointerEvent) => {
@@ -73,36 +72,30 @@ function startDrag({ element, canvas, node, event: press, flow, store, onMoved }
     // The button was released outside of the canvas.
     if (event.buttons === 0) return cancel();
     pointer = event;
-    if (!isDragging && Math.hypot(event.x - press.x, event.y - press.y) < THRESHOLD_PX) return;
-    if (!isDragging) {
-      isDragging = true;
+    if (!moving && Math.hypot(event.x - press.x, event.y - press.y) < THRESHOLD_PX) return;
+    if (!moving) {
       canvas.setPointerCapture(press.pointerId);
       canvas.classList.add("is-dragging");
-      step.begin();
-      lines.begin();
+      moving = { step: moveStep(element), lines: moveLines(flow, canvas, node) };
     }
     frame ||= requestAnimationFrame(follow);
   };
-  const stop = () => {
+  const stopAt = (end: Point) => {
     cancelAnimationFrame(frame);
     canvas.removeEventListener("pointermove", onMove);
     for (const type of ENDS) canvas.removeEventListener(type, onEnd);
     canvas.classList.remove("is-dragging");
-    lines.end();
+    moving?.step.end(end);
+    moving?.lines.end(end);
+    moving = null;
   };
-  const cancel = () => {
-    stop();
-    if (isDragging) step.end(node.position);
-    isDragging = false;
-  };
+  const cancel = () => stopAt(node.position);
   const onEnd = (event: PointerEvent) => {
     if (event.pointerId !== press.pointerId) return;
-    if (event.type !== "pointerup" || !isDragging) return cancel();
+    if (event.type !== "pointerup" || !moving) return cancel();
     pointer = event;
     follow();
-    stop();
-    step.end(place);
-    isDragging = false;
+    stopAt(place);
     onMoved(node.id, place);
   };
   canvas.addEventListener("pointermove", onMove);
@@ -122,17 +115,21 @@ function panAt({ x, y }: Point, box: DOMRect): Point | null {
 
 const translate = ({ x, y }: Point): string => `translate(${x}px,${y}px)`;
 
+/** What follows the pointer until the step is dropped. */
+interface MovingPart {
+  draw: (place: Point) => void;
+  end: (place: Point) => void;
+}
+
 /** The browser moves the layer of an animated element alone. If a style moves the element, the browser arranges all layers anew. */
-function movingStep(element: HTMLElement) {
+function moveStep(element: HTMLElement): MovingPart {
   const below = element.style.zIndex;
   const effect = new KeyframeEffect(element, null, { duration: 1, fill: "both" });
   const animation = new Animation(effect);
+  element.dataset["dragged"] = "";
+  element.style.zIndex = ABOVE_ALL;
+  animation.pause();
   return {
-    begin() {
-      element.dataset["dragged"] = "";
-      element.style.zIndex = ABOVE_ALL;
-      animation.pause();
-    },
     draw(place: Point) {
       effect.setKeyframes({ transform: [translate(place), translate(place)] });
     },
@@ -151,7 +148,7 @@ const SVG = "http://www.w3.org/2000/svg";
  * While the step moves, copies stand for its lines, in a layer below the graph. A line among the others makes the browser place and paint
  * the whole graph for each frame.
  */
-function movingLines(flow: DragOptions["flow"], canvas: HTMLElement, node: StepNodeType) {
+function moveLines(flow: DragOptions["flow"], canvas: HTMLElement, node: StepNodeType): MovingPart {
   const layer = canvas.querySelector<SVGElement>(".workflow-moving-lines");
   const viewport = canvas.querySelector<HTMLElement>(".react-flow__viewport");
   const lines = flow
@@ -167,11 +164,9 @@ function movingLines(flow: DragOptions["flow"], canvas: HTMLElement, node: StepN
       const other = flow.getNode(source === node.id ? target : source)?.position ?? node.position;
       return [{ line, copy, path, isOutgoing: source === node.id, other }];
     });
+  for (const { line } of lines) line.dataset["dragged"] = "";
+  layer?.append(...lines.map(({ copy }) => copy));
   return {
-    begin() {
-      for (const { line } of lines) line.dataset["dragged"] = "";
-      layer?.append(...lines.map(({ copy }) => copy));
-    },
     draw(place: Point) {
       const transform = viewport?.style.transform ?? "";
       // The view moves rarely, and the same value would cost as much as another one.
