@@ -590,6 +590,8 @@ test("hostile or broken embeddings: PROVIDER_BAD_RESPONSE with the usage, and on
     [items([1], [PROMPT_MARKER]), /no number/],
     [items([1], [null]), /no number/],
     [items([1], [1e200]), /not finite, or too large/],
+    [items([1], [1e60]), /not finite, or too large/],
+    [items([1], [1e-60]), /zero in all dimensions or nearly/],
     [items([1], [0]), /zero in all dimensions/],
     [items(Array(8_193).fill(1), [1]), /8193 dimensions; at most 8192/],
     [
