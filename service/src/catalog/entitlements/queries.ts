@@ -1,3 +1,4 @@
+import { compileOnce } from "../../platform/db/compile-once.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 
 export interface NewEntitlement {
@@ -8,20 +9,22 @@ export interface NewEntitlement {
   createdAt: Date;
 }
 
-export const insertEntitlement = (tx: Tx, entitlement: NewEntitlement) =>
-  tx
-    .insertInto("entitlements")
-    .values({ ...entitlement, status: "active" })
-    .execute();
+export const insertEntitlement = compileOnce((tx, entitlement: NewEntitlement) =>
+  tx.insertInto("entitlements").values({ ...entitlement, status: "active" }),
+);
 
-export const findLive = (db: Queries, buyerId: string, productId: string) =>
+export const findLive = async (db: Queries, buyerId: string, productId: string) =>
+  (await listLive(db, { buyerId, productId })).rows[0];
+
+/** One at most. */
+const listLive = compileOnce((db, { buyerId, productId }: Pick<NewEntitlement, "buyerId" | "productId">) =>
   db
     .selectFrom("entitlements")
     .select(["orderId", "major", "status", "usedAt"])
     .where("buyerId", "=", buyerId)
     .where("productId", "=", productId)
-    .where("status", "<>", "revoked")
-    .executeTakeFirst();
+    .where("status", "<>", "revoked"),
+);
 
 /** A shared lock: a revocation waits. */
 export const lockActive = (tx: Tx, buyerId: string, productId: string) =>

@@ -1,4 +1,5 @@
 import { type ExpressionBuilder, sql } from "kysely";
+import { compileOnce } from "../../platform/db/compile-once.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { DB } from "../../platform/db/tables.gen.ts";
@@ -50,12 +51,13 @@ export const findReview = (db: Queries, id: string) => reviews(db).where("r.id",
 export const lockReview = (tx: Tx, id: string) =>
   reviews(tx).where("r.id", "=", id).forUpdate(["r"]).executeTakeFirst();
 
-export const lockReviewOf = (tx: Tx, authorId: string, productId: string) =>
-  reviews(tx)
-    .where("r.authorId", "=", authorId)
-    .where("r.productId", "=", productId)
-    .forUpdate(["r"])
-    .executeTakeFirst();
+export const lockReviewOf = async (tx: Tx, authorId: string, productId: string) =>
+  (await lockReviewsOf(tx, { authorId, productId })).rows[0];
+
+/** One at most. */
+const lockReviewsOf = compileOnce((tx, { authorId, productId }: { authorId: string; productId: string }) =>
+  reviews(tx).where("r.authorId", "=", authorId).where("r.productId", "=", productId).forUpdate(["r"]),
+);
 
 /** A hidden review is visible to its author only. */
 const isVisibleTo = (readerId: string | null) => (row: ExpressionBuilder<{ r: DB["reviews"] }, "r">) =>

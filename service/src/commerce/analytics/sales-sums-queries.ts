@@ -1,11 +1,13 @@
 import { type Insertable, sql } from "kysely";
 import { firstOf } from "../../core/required.ts";
+import { compileOnce } from "../../platform/db/compile-once.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import type { SalesMovements } from "../../platform/db/tables.gen.ts";
 import { eachColumn } from "../ledger/sales-sums.ts";
 
-export const insertMovement = (tx: Tx, movement: Insertable<SalesMovements>) =>
-  tx.insertInto("salesMovements").values(movement).execute();
+export const insertMovement = compileOnce((tx, movement: Insertable<SalesMovements>) =>
+  tx.insertInto("salesMovements").values(movement),
+);
 
 /** The primary key of sales_sums. Inserts in another order would touch pages all over its index. */
 export const KEY = sql`seller_id, scope, of_id, grain, currency, starts_at`;

@@ -1,16 +1,18 @@
 import type { Context } from "../../core/context.ts";
 import type { PaymentMethod } from "../../integrations/payments/payments.ts";
+import { compileOnce } from "../../platform/db/compile-once.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
 export async function findDefaultMethod(db: Queries, userId: string): Promise<string | null> {
-  const row = await db
-    .selectFrom("paymentCustomers")
-    .select("defaultMethodId as methodId")
-    .where("userId", "=", userId)
-    .executeTakeFirst();
-  return row?.methodId ?? null;
+  const { rows } = await listDefaultMethods(db, { userId });
+  return rows[0]?.methodId ?? null;
 }
+
+/** One at most. */
+const listDefaultMethods = compileOnce((db, { userId }: { userId: string }) =>
+  db.selectFrom("paymentCustomers").select("defaultMethodId as methodId").where("userId", "=", userId),
+);
 
 export interface MethodRow extends PaymentMethod {
   createdAt: Date;

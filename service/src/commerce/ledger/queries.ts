@@ -1,6 +1,7 @@
 import { type Insertable, sql } from "kysely";
+import { compileOnce } from "../../platform/db/compile-once.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import type { LedgerTransactions, LedgerVerifications } from "../../platform/db/tables.gen.ts";
+import type { LedgerEntries, LedgerTransactions, LedgerVerifications } from "../../platform/db/tables.gen.ts";
 import type { Entry } from "./ledger.ts";
 import { reservedAmounts } from "./reserved-amounts.ts";
 
@@ -21,13 +22,17 @@ export async function insertTransaction(
     orderId: entry.orderId ?? null,
     maturesAt: entryMaturity(entry, transaction),
   }));
-  // One statement: foreign keys are checked at its end.
-  await tx
-    .with("written", (db) => db.insertInto("ledgerTransactions").values(transaction))
-    .insertInto("ledgerEntries")
-    .values(rows)
-    .execute();
+  await insertTransactionRows(tx, { ...transaction, rows });
 }
+
+/** One statement: foreign keys are checked at its end. */
+const insertTransactionRows = compileOnce(
+  (tx, { rows, ...transaction }: Insertable<LedgerTransactions> & { rows: Insertable<LedgerEntries>[] }) =>
+    tx
+      .with("written", (db) => db.insertInto("ledgerTransactions").values(transaction))
+      .insertInto("ledgerEntries")
+      .values(rows),
+);
 
 const entryMaturity = (entry: Entry, { occurredAt }: Insertable<LedgerTransactions>) =>
   entry.account === "seller" || entry.account === "referrer" ? (entry.maturesAt ?? occurredAt) : null;

@@ -2,8 +2,10 @@ import type { OrderStatus, SuspensionReason } from "@stoa/contract";
 import { sql } from "kysely";
 import { jsonBuildObject } from "kysely/helpers/postgres";
 import type { Context } from "../../core/context.ts";
+import { firstOf } from "../../core/required.ts";
 import type { CardSummary } from "../../integrations/payments/payments.ts";
 import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
+import { compileOnce } from "../../platform/db/compile-once.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { EMPTY_PAGE, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import { waitForAll } from "../../platform/db/pipeline.ts";
@@ -78,7 +80,12 @@ export interface OrderRow
 
 /** Returns false if the buyer already has an open order for this product. */
 export async function insertOrder(tx: Tx, order: NewOrder): Promise<boolean> {
-  const inserted = await tx
+  const { rows } = await insertOrderRow(tx, order);
+  return rows.length > 0;
+}
+
+const insertOrderRow = compileOnce((db, order: NewOrder) =>
+  db
     .insertInto("orders")
     .values({ ...order, status: "pending" })
     .onConflict((conflict) =>
@@ -88,10 +95,8 @@ export async function insertOrder(tx: Tx, order: NewOrder): Promise<boolean> {
         .where("status", "in", [sql.lit("pending"), sql.lit("requires_action")])
         .doNothing(),
     )
-    .returning("id")
-    .executeTakeFirst();
-  return inserted !== undefined;
-}
+    .returning("id"),
+);
 
 const ORDER_COLUMNS = [
   "o.id",
@@ -159,7 +164,12 @@ const findOne = async (query: ReturnType<typeof orders>): Promise<OrderRow | und
   return row && toBigintAmounts(row);
 };
 
-export const findOrder = (db: Queries, id: string) => findOne(orders(db).where("o.id", "=", id));
+export async function findOrder(db: Queries, id: string): Promise<OrderRow | undefined> {
+  const { rows } = await findOrderRow(db, { id });
+  return rows[0] && toBigintAmounts(rows[0]);
+}
+
+const findOrderRow = compileOnce((db, { id }: { id: string }) => orders(db).where("o.id", "=", id));
 
 export const findOwnOrder = (db: Queries, buyerId: string, id: string) =>
   findOne(orders(db).where("o.id", "=", id).where("o.buyerId", "=", buyerId));
@@ -174,12 +184,13 @@ export const findOpenOrder = (db: Queries, buyerId: string, productId: string) =
 
 /** Serializes webhooks and jobs. Two statements: a single one that waits for the lock would return the entitlement from before the wait. */
 export async function lockOrder(tx: Tx, id: string): Promise<OrderRow | undefined> {
-  const [, order] = await waitForAll([lockOrderRow(tx, id), findOrder(tx, id)]);
+  const [, order] = await waitForAll([lockOrderRow(tx, { id }), findOrder(tx, id)]);
   return order;
 }
 
-const lockOrderRow = (tx: Tx, id: string) =>
-  tx.selectFrom("orders").select("id").where("id", "=", id).forUpdate().execute();
+const lockOrderRow = compileOnce((tx, { id }: { id: string }) =>
+  tx.selectFrom("orders").select("id").where("id", "=", id).forUpdate(),
+);
 
 /** Why a paid order would give its buyer nothing. Reads after the wait for the lock. */
 export interface Usability {
@@ -272,26 +283,30 @@ export async function completeOrderRow(
     completedAt,
     maturesAt,
   };
-  const { receiptNumber } = await tx
-    .with("receipt", (db) =>
-      db
-        .insertInto("receiptCounters")
-        .values({ sellerId, year, last: 1 })
-        .onConflict((conflict) =>
-          conflict
-            .columns(["sellerId", "year"])
-            .doUpdateSet((row) => ({ last: row("receiptCounters.last", "+", 1) })),
-        )
-        .returning("last"),
-    )
-    .updateTable("orders")
-    .from("receipt")
-    .set((row) => ({ ...completion, ...changed, receiptNumber: row.ref("receipt.last") }))
-    .where("id", "=", id)
-    .returning("receipt.last as receiptNumber")
-    .executeTakeFirstOrThrow();
-  return { ...changed, receiptNumber };
+  const { rows } = await writeCompletion(tx, { id, sellerId, year, ...completion, ...changed });
+  return { ...changed, ...firstOf(rows) };
 }
+
+const writeCompletion = compileOnce(
+  (tx, { id, sellerId, year, ...change }: OrderUpdate & { id: string; sellerId: string; year: number }) =>
+    tx
+      .with("receipt", (db) =>
+        db
+          .insertInto("receiptCounters")
+          .values({ sellerId, year, last: 1 })
+          .onConflict((conflict) =>
+            conflict
+              .columns(["sellerId", "year"])
+              .doUpdateSet((row) => ({ last: row("receiptCounters.last", "+", 1) })),
+          )
+          .returning("last"),
+      )
+      .updateTable("orders")
+      .from("receipt")
+      .set((row) => ({ ...change, receiptNumber: row.ref("receipt.last") }))
+      .where("id", "=", id)
+      .returning("receipt.last as receiptNumber"),
+);
 
 /** As buyer and as seller. */
 export async function countOpenOrders(db: Queries, userId: string) {

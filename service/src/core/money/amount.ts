@@ -74,6 +74,14 @@ export function formatMoney(minor: MinorUnits, currency: string): string {
 
 /** "$19.99", "¥500": for people. Exact, since the number is formatted from its digits. */
 export function formatMoneyWithSymbol(minor: MinorUnits, currency: string): string {
+  const format = symbolFormats.get(currency) ?? createSymbolFormat(currency);
+  return format.format(decimalText(minor, currency) as Intl.StringNumericLiteral);
+}
+
+/** By currency. A format takes longer to create than a statement to run. */
+const symbolFormats = new Map<string, Intl.NumberFormat>();
+
+function createSymbolFormat(currency: string): Intl.NumberFormat {
   const digits = currencyExponent(currency);
   const format = new Intl.NumberFormat("en-US", {
     style: "currency",
@@ -81,7 +89,8 @@ export function formatMoneyWithSymbol(minor: MinorUnits, currency: string): stri
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,
   });
-  return format.format(decimalText(minor, currency) as Intl.StringNumericLiteral);
+  symbolFormats.set(currency, format);
+  return format;
 }
 
 /** The only rounding rule for money: floor(x + ½), towards +∞. Amounts are rounded while positive and negated afterwards. */

@@ -394,7 +394,7 @@ export async function findCardEvaluation(
   db: Queries,
   { productId, version }: Released,
 ): Promise<CardRow | undefined> {
-  const { rows } = await sql<CardRow>`
+  const { rows } = await sql<CardRow>`${prepared("find_card_evaluation")}
     select e.id, e.product_id, e.user_id, e.version, e.content_sha256, e.definition_sha256, e.test_set_id, e.repeats,
            e.max_cost_usd, e.price_list, e.judge, e.started_by, e.model_prices, e.regressions, e.status, e.error_code, e.error_message,
            e.created_at, e.completed_at, e.scores
