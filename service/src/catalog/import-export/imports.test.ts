@@ -588,6 +588,22 @@ suite("POST /products/import: known products", () => {
     }
   });
 
+  test("51 changes, later products first: all are locked at once, so that a publication cannot block them", async () => {
+    const user = await market.createUser();
+    const lines = Array.from({ length: 51 }, (_, n) => ({
+      ...haiku,
+      id: `locked-${n}`,
+      title: `Locked ${n}`,
+    }));
+    const { products } = (await sendImport(user, jsonLines(...lines))).body.data;
+    const changes = lines.toReversed().map((line) => ({ ...line, price: 9 }));
+    const asked = await askedDuring(() => sendImport(user, jsonLines(...changes)));
+    const lock = asked.find(({ text }) => /from products[^;]*for no key update/.test(text));
+    const ids = products.map(({ id }: { id: string }) => toUuid("prod", id));
+    assert.ok(lock);
+    assert.deepEqual((lock.values[1] as string[]).toSorted(), ids.toSorted());
+  });
+
   test("views being counted: each waits for the other without a deadlock", async () => {
     const user = await market.createUser();
     const id = await createDraft(user);

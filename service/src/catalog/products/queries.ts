@@ -178,13 +178,16 @@ export async function findOwn(db: Queries, authorId: string, ids: string[]): Pro
   return rows;
 }
 
-/** Locks in order of id to avoid deadlocks, and reads after all locks are held. */
+/** In order of id to avoid deadlocks. */
+export const lockOwnRows = (tx: Tx, authorId: string, ids: string[]) =>
+  sql`
+    select from products
+     where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for no key update`.execute(tx);
+
+/** Reads after all locks are held. */
 export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<ProductWithVersion[]> {
   const [, products] = await sendInOrder(tx, [
-    () =>
-      sql`
-      select from products
-       where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for no key update`.execute(tx),
+    () => lockOwnRows(tx, authorId, ids),
     () => findOwn(tx, authorId, ids),
   ]);
   return products;
