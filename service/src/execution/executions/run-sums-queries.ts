@@ -96,10 +96,12 @@ const forgetSumsOfLaterThan = (tx: Tx, now: Date) =>
 /** Sets an ended workflow back to `queued`, and takes it out of the sums that have it. False: it has another status. */
 export async function reopenRun(tx: Tx, id: string): Promise<boolean> {
   await sql`select pg_advisory_xact_lock_shared(${FOLD_LOCK})`.execute(tx);
+  // A statement of its own: the next one sees what a concurrent retry, for which this one waited, took out of the sums.
+  await sql`select from executions where id = ${id} for update`.execute(tx);
   const { rows } = await sql`
     with ended as (
       select id, product_id, user_id, created_at, status, coalesce(error_code, '') as error_code from executions
-       where id = ${id} and type = 'WORKFLOW' and status in ('failed', 'canceled') for update),
+       where id = ${id} and type = 'WORKFLOW' and status in ('failed', 'canceled')),
     reopened as (
       update executions
          set status = 'queued', error_code = null, error_message = null, cancel_requested_at = null, completed_at = null,

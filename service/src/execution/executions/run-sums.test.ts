@@ -7,8 +7,8 @@ import type { Client } from "../../../test/market.ts";
 import { run } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { createWorkflow, openWorkflows, startExecution, untilStatus } from "../../../test/workflows.ts";
-import { toId } from "../../core/ids.ts";
-import { foldRuns } from "./run-sums.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { foldRuns, reopenRun } from "./run-sums.ts";
 
 const { market } = await openWorkflows();
 const HOUR_MS = 3_600_000;
@@ -136,6 +136,48 @@ async function assertEqualToRecount(seller: Client, products: string[]): Promise
   }
   assert.fail("the runs do not come to rest");
 }
+
+test("reopenRun: a run that is reopened by another call and fails again meanwhile leaves the sums once", async () => {
+  const { ctx } = market.service;
+  const seller = await market.createUser();
+  const { products } = await play(
+    seller,
+    RETRIED_FAILURE.slice(0, 4).map((step) => [step, 0]),
+  );
+  const { rows }: { rows: { id: string; userId: string }[] } = await market.query(
+    `select id, user_id as "userId" from executions where product_id = any($1) and type = 'WORKFLOW'`,
+    [products.map((id) => toUuid("prod", id))],
+  );
+  const [failed] = rows;
+  assert.ok(failed);
+  const retry = await ctx.db.transaction().execute(async (tx) => {
+    assert.ok(await reopenRun(tx, failed.id));
+    const concurrent = ctx.db.transaction().execute((other) => reopenRun(other, failed.id));
+    await untilBlocked();
+    await tx
+      .updateTable("executions")
+      .set({ status: "failed", completedAt: market.clock.now })
+      .where("id", "=", failed.id)
+      .execute();
+    return { concurrent };
+  });
+  assert.equal(await retry.concurrent, true);
+  const sums = await market.query("select runs::int from run_sums where product_id = any($1) and runs <> 0", [
+    products.map((id) => toUuid("prod", id)),
+  ]);
+  assert.deepEqual(sums.rows, []);
+});
+
+const untilBlocked = () =>
+  becomes(
+    async () =>
+      (
+        await market.query(
+          "select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%executions%'",
+        )
+      ).rows.length,
+    (blocked) => blocked > 0,
+  );
 
 interface RunRow {
   productId: string;
