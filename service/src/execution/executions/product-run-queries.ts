@@ -26,18 +26,21 @@ function countParts({ authorId, productIds, since }: CountScope) {
   const day = wholeDayFrom(since);
   return sql`
     -- The sums of all days.
-    select product_id, completed + failed + canceled as total, completed, failed, canceled, 0::bigint as recent, 0::bigint as recent_failed
+    select product_id, completed + failed + canceled as total, completed, failed, canceled, 0::bigint as recent, 0::bigint as recent_completed,
+           0::bigint as recent_failed
       from run_totals where author_id = ${authorId} ${ofProducts("product_id")}
     union all
     -- The sums of the last 30 days.
-    select product_id, 0, 0, 0, 0, sum(runs)::bigint, coalesce(sum(runs) filter (where status = 'failed'), 0)::bigint
+    select product_id, 0, 0, 0, 0, sum(runs)::bigint, coalesce(sum(runs) filter (where status = 'completed'), 0)::bigint,
+           coalesce(sum(runs) filter (where status = 'failed'), 0)::bigint
       from run_sums where author_id = ${authorId} and day >= ${dayOf(day)}::date ${ofProducts("product_id")} group by product_id
     union all
     -- The part of a day with which the last 30 days begin.
-    select t.product_id, 0, 0, 0, 0, e.runs, e.failed
+    select t.product_id, 0, 0, 0, 0, e.runs, e.completed, e.failed
       from run_totals t
      cross join lateral (
-       select count(*) as runs, count(*) filter (where status = 'failed') as failed
+       select count(*) as runs, count(*) filter (where status = 'completed') as completed,
+              count(*) filter (where status = 'failed') as failed
          from executions e
         where e.product_id = t.product_id and e.user_id <> ${authorId}
           and e.created_at >= ${since} and e.created_at < least(${day}, ${FOLDED_UNTIL})) e
@@ -61,6 +64,7 @@ function countParts({ authorId, productIds, since }: CountScope) {
 const runCounts = (since: Date) => sql`
   count(*), count(*) filter (where e.status = 'completed'), count(*) filter (where e.status = 'failed'),
   count(*) filter (where e.status = 'canceled'), count(*) filter (where e.created_at >= ${since}),
+  count(*) filter (where e.created_at >= ${since} and e.status = 'completed'),
   count(*) filter (where e.created_at >= ${since} and e.status = 'failed')`;
 
 const COUNTS = sql`
@@ -162,13 +166,12 @@ export async function countRunsOfSale(
   return firstOf(rows);
 }
 
-/** Of all products of the seller, deleted ones too. */
+/** Of all products of the seller, deleted ones too. Only runs that ended, and none that was canceled. */
 export const countSellerRuns: CountSellerRuns = async (db, sellerId, since) => {
   const { rows } = await sql<Awaited<ReturnType<CountSellerRuns>>>`
-    select (count(*) filter (where e.status = 'failed'))::int as failed, count(*)::int as n
-      from products p join executions e on e.product_id = p.id
-     where p.author_id = ${sellerId} and e.user_id <> ${sellerId} and e.created_at >= ${since}
-       and e.status in ('completed', 'failed')`.execute(db);
+    select coalesce(sum(recent_failed), 0)::int as failed,
+           coalesce(sum(recent_failed + recent_completed), 0)::int as n
+      from (${countParts({ authorId: sellerId, since })}) as part`.execute(db);
   return firstOf(rows);
 };
 

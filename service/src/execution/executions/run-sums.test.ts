@@ -11,6 +11,9 @@ import { toId, toUuid } from "../../core/ids.ts";
 import { foldRuns, reopenRun } from "./run-sums.ts";
 
 const { market } = await openWorkflows();
+const untilAdmin = market
+  .createUser({ role: "admin" })
+  .then(({ userId }) => market.createSession(userId, { secondFactor: true }));
 const HOUR_MS = 3_600_000;
 const RECENT_DAYS = 30;
 
@@ -119,7 +122,11 @@ async function assertEqualToRecount(seller: Client, products: string[]): Promise
     const before = await recount(seller);
     const list = await seller.get("/v1/products/runs?sort=failures");
     const each = await Promise.all(products.map((id) => seller.get(`/v1/products/${id}/runs`)));
+    const ofSeller = await recountSeller(seller);
+    const checks = await (await untilAdmin).get(`/v1/admin/products/${products[0]}/checks`);
     if (JSON.stringify(before) !== JSON.stringify(await recount(seller))) continue;
+    if (JSON.stringify(ofSeller) !== JSON.stringify(await recountSeller(seller))) continue;
+    assert.deepEqual(checks.body.data.sellerRuns, ofSeller, checks.text);
     const counted = new Map(before.map(({ id, ...counts }) => [id, counts]));
     const listed = list.body.data.map(({ product, ...counts }: { product: { id: string } }) => [
       product.id,
@@ -187,18 +194,32 @@ interface RunRow {
   at: Date;
 }
 
-/** From the rows of the runs, in this process. */
-async function recount(seller: Client) {
-  const { rows }: { rows: RunRow[] } = await market.query(
+const readRuns = async (seller: Client): Promise<RunRow[]> => {
+  const { rows } = await market.query(
     `select e.product_id as "productId", e.user_id as "userId", e.status, e.error_code as code, e.created_at as at
        from executions e join products p on p.id = e.product_id and p.author_id <> e.user_id
       where p.author_id = $1 order by e.id`,
     [seller.userId],
   );
-  const since = market.clock.now.getTime() - RECENT_DAYS * 24 * HOUR_MS;
+  return rows as RunRow[];
+};
+
+const isRecent = ({ at }: RunRow): boolean =>
+  at.getTime() >= market.clock.now.getTime() - RECENT_DAYS * 24 * HOUR_MS;
+
+/** What moderators see. */
+async function recountSeller(seller: Client) {
+  const recent = (await readRuns(seller)).filter(isRecent);
+  const failed = recent.filter(({ status }) => status === "failed").length;
+  return { failed, n: failed + recent.filter(({ status }) => status === "completed").length };
+}
+
+/** From the rows of the runs, in this process. */
+async function recount(seller: Client) {
+  const rows = await readRuns(seller);
   return [...new Set(rows.map(({ productId }) => productId))].map((productId) => {
     const all = rows.filter((row) => row.productId === productId);
-    const recent = all.filter(({ at }) => at.getTime() >= since);
+    const recent = all.filter(isRecent);
     const failures = recent.filter(({ status }) => status === "failed");
     const count = (status: string) => all.filter((row) => row.status === status).length;
     const codes = [...new Set(failures.map(({ code }) => code ?? "UNKNOWN"))].map((code) => ({
