@@ -5,23 +5,13 @@ import { type StoredImage, toProductImage, toRemovedImage } from "./attachments.
 import type { ProductWithVersion } from "./queries.ts";
 import { toSample } from "./samples.ts";
 
+const FIELDS = [
+  ...(["category", "lang", "tags", "requirements", "features", "license", "compatibility", "models"] as const),
+  ...(["preview", "priceMinor", "currency", "samples", "images"] as const),
+] satisfies (keyof ProductWithVersion)[];
+
 /** What moderators see of a product beside its version. */
-type ApprovedDetails = Pick<
-  ProductWithVersion,
-  | "category"
-  | "lang"
-  | "tags"
-  | "requirements"
-  | "features"
-  | "license"
-  | "compatibility"
-  | "models"
-  | "preview"
-  | "priceMinor"
-  | "currency"
-  | "samples"
-  | "images"
->;
+type ApprovedDetails = Pick<ProductWithVersion, (typeof FIELDS)[number]>;
 
 export interface Approval {
   approvedDetails: string;
@@ -32,21 +22,7 @@ export interface Approval {
 /** The columns of an approval, with the fields as they are now. */
 export const renderApproval = (product: ApprovedDetails): Approval => ({
   approvedImages: product.images.map(({ hash }) => hash),
-  approvedDetails: JSON.stringify({
-    category: product.category,
-    lang: product.lang,
-    tags: product.tags,
-    requirements: product.requirements,
-    features: product.features,
-    license: product.license,
-    compatibility: product.compatibility,
-    models: product.models,
-    preview: product.preview,
-    priceMinor: product.priceMinor,
-    currency: product.currency,
-    samples: product.samples,
-    images: product.images,
-  } satisfies ApprovedDetails),
+  approvedDetails: JSON.stringify(Object.fromEntries(FIELDS.map((field) => [field, product[field]]))),
 });
 
 type ShownDetails = NonNullable<NonNullable<ProductChecks["approved"]>["details"]>;
