@@ -6,6 +6,7 @@ import { runs } from "../../../test/full-size.ts";
 import { ApiError } from "../../core/errors.ts";
 import {
   checkMessages,
+  findConversationIssues,
   listTemplateVariables,
   parseMessages,
   parseTemplate,
@@ -211,6 +212,21 @@ for (const [content, fields] of invalid) {
         );
         return true;
       },
+    );
+  });
+}
+
+for (const [roles, misplaced] of [
+  ["system user", []],
+  ["system system user assistant", []],
+  ["user system", [1]],
+  ["system user system system user", [2]],
+] as const) {
+  test(`findConversationIssues, ${roles}: ${misplaced.length} system messages after others`, () => {
+    const messages = roles.split(" ").map((role) => ({ role: role as "user", content: "x" }));
+    assert.deepEqual(
+      findConversationIssues(messages).map(({ path }) => path),
+      misplaced.map((index) => [index, "role"]),
     );
   });
 }

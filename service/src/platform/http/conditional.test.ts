@@ -117,6 +117,11 @@ suite("If-None-Match", () => {
     assertError(await seller.get(`/v1/products/${id}`, { "if-none-match": "*" }), 404, "PRODUCT_NOT_FOUND");
   });
 
+  test("a change: applies, since only GET and HEAD answer 304", async () => {
+    const reply = await seller.patch(path, { title: "Not asked for" }, { "if-none-match": "*" });
+    assert.deepEqual([reply.status, reply.body.data?.title], [200, "Not asked for"]);
+  });
+
   test("other single resources: the same", async () => {
     const [event] = (await seller.get("/v1/events")).body.data;
     const etag = await tagOf(seller, `/v1/events/${event.id}`);

@@ -348,6 +348,23 @@ suite("wrong credentials", () => {
     assertError((await failFrom(market, "203.0.113.2"))[0]!, 401, "INVALID_API_KEY");
   });
 
+  test("at sign-in, over the limit from one address after another: each stays blocked", async () => {
+    const market = await open({ config: { trustProxy: ["127.0.0.1"] } });
+    const guess = (ip: string) =>
+      market.as(null).post("/api/auth/verify", { token: "wrong" }, { "x-forwarded-for": ip });
+    for (const ip of ["203.0.113.1", "203.0.113.2"]) {
+      for (let times = 0; times < 5; times++) assertError(await guess(ip), 401, "INVALID_TOKEN");
+      market.clock.forward(1_000);
+    }
+    const login = { email: "ada@example.com" };
+    for (const ip of ["203.0.113.1", "203.0.113.2"])
+      assertError(
+        await market.as(null).post("/api/auth/magic-link", login, { "x-forwarded-for": ip }),
+        429,
+        "RATE_LIMIT_EXCEEDED",
+      );
+  });
+
   test("an IPv6 /64: one counter", async () => {
     const market = await open({ config: { trustProxy: ["127.0.0.1"] } });
     for (let host = 1; host <= 5; host++) await failFrom(market, `2001:db8::${host}`);
