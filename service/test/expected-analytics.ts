@@ -1,3 +1,4 @@
+import { DAY_MS } from "../src/core/dates.ts";
 import { roundHalfUp, toMinor } from "../src/core/money/amount.ts";
 import { DISPUTE_FEE, type History, type Order, type Shop } from "./histories.ts";
 
@@ -136,7 +137,6 @@ function formatOf(timezone: string): (at: Date) => string {
   };
 }
 
-const DAY_MS = 86_400_000;
 export const shift = (date: string, days: number): string =>
   new Date(Date.parse(date) + days * DAY_MS).toISOString().slice(0, 10);
 

@@ -7,10 +7,9 @@ import {
   shareEntries,
 } from "../src/commerce/orders/order-postings.ts";
 import type { Context } from "../src/core/context.ts";
+import { DAY_MS } from "../src/core/dates.ts";
 import { type SaleParts, type SaleTerms, splitRefund, splitSale } from "../src/core/money/split.ts";
 import type { Tx } from "../src/platform/db/database.ts";
-
-const DAY_MS = 86_400_000;
 
 /** The parties by uuid. */
 export interface LedgerParties {

@@ -4,11 +4,9 @@ import fc from "fast-check";
 import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
 import { runs } from "../../../test/full-size.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
+import { DAY_MS, HOUR_MS } from "../../core/dates.ts";
 import { sendKeyExpiryEmails } from "./expiry-emails.ts";
 import { createKeyAsOperator } from "./keys.ts";
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 let market: Market;
 before(async () => {

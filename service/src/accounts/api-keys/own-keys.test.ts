@@ -8,10 +8,8 @@ import { emailsToUser } from "../../../test/emails.ts";
 import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { until } from "../../../test/until.ts";
+import { DAY_MS, HOUR_MS } from "../../core/dates.ts";
 import { toId } from "../../core/ids.ts";
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 let market: Market;
 before(async () => {

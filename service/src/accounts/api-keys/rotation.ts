@@ -1,6 +1,6 @@
 import type { RotatedApiKey } from "@stoa/contract";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
-import { toLongDate } from "../../core/dates.ts";
+import { HOUR_MS, toLongDate } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { notifyAccount } from "../notifications/notify-account.ts";
@@ -9,8 +9,6 @@ import { keyRotatedEmail } from "./emails.ts";
 import { auditKeyAction, createKey } from "./keys.ts";
 import { lockOwnKey, toKeyStatus, toNewApiKey } from "./own-keys.ts";
 import { lockOwner, markKeyReplaced, type OwnKey } from "./queries.ts";
-
-const HOUR_MS = 3_600_000;
 
 /** Not subject to the limit of keys: rotation must never be blocked. */
 export const rotateKey = (

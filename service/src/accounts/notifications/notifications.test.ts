@@ -5,12 +5,11 @@ import { emailsToUser, registerAccount, uniqueEmail } from "../../../test/emails
 import { buyProduct, createProduct, refundEverything } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { lastOf, notificationsOf, titlesOf } from "../../../test/notifications.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toUserId } from "../people/users.ts";
 import { kinds } from "./kinds.ts";
 import { deleteOldNotifications } from "./notifications.ts";
 import { notifyAccount } from "./notify-account.ts";
-
-const DAY_MS = 86_400_000;
 
 let market: Market;
 let seller: Client;

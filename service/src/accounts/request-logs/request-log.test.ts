@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import type { LoggedRequest } from "@stoa/contract";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { deleteOldRequests, flushRequestLog } from "./request-log.ts";
-
-const DAY_MS = 86_400_000;
 
 let market: Market;
 before(async () => {

@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { decodeJwt } from "jose";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toId } from "../../core/ids.ts";
-
-const DAY_MS = 86_400_000;
 
 let market: Market;
 let userId: string;

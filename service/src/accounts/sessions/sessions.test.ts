@@ -3,10 +3,10 @@ import { randomBytes } from "node:crypto";
 import { after, before, suite, test } from "node:test";
 import { decodeJwt, decodeProtectedHeader } from "jose";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toId } from "../../core/ids.ts";
 import { authenticateSession, endSessions, startSession } from "./sessions.ts";
 
-const DAY_MS = 86_400_000;
 const source = { ip: "192.0.2.7", userAgent: "test", requestId: "test" };
 
 let market: Market;

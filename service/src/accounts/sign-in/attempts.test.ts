@@ -5,12 +5,12 @@ import fc from "fast-check";
 import { uniqueEmail } from "../../../test/emails.ts";
 import { runs } from "../../../test/full-size.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { countAttempts, releaseAttempts } from "./attempts.ts";
 import { deleteExpiredSignInData } from "./cleanup.ts";
 import { mintOneTimeToken } from "./one-time-tokens.ts";
 
-const DAY_MS = 86_400_000;
 /** The limits of magic links to one address. */
 const WINDOWS = [
   { times: 1, seconds: 30 },

@@ -10,10 +10,10 @@ import {
 } from "../../../test/emails.ts";
 import { assertError, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { statementsOf } from "../../../test/statements.ts";
+import { HOUR_MS } from "../../core/dates.ts";
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
 
 let market: Market;
 before(async () => {

@@ -15,10 +15,10 @@ import { flushRequestLog } from "../../accounts/request-logs/request-log.ts";
 import { mintOneTimeToken } from "../../accounts/sign-in/one-time-tokens.ts";
 import { deleteLastAddresses } from "../../commerce/payouts/account-closing.ts";
 import { payOutBySchedule } from "../../commerce/payouts/schedule.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toId } from "../../core/ids.ts";
 
 const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 
 let market: Market;
 before(async () => {

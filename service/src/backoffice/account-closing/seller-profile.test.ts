@@ -5,8 +5,7 @@ import { createDraft } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { picture, send } from "../../../test/uploads.ts";
 import { sweepBlobs } from "../../catalog/files/blob-sweep.ts";
-
-const DAY_MS = 86_400_000;
+import { DAY_MS } from "../../core/dates.ts";
 
 let market: Market;
 before(async () => {

@@ -27,11 +27,10 @@ import { picture, sendImage, uploadFile } from "../../../test/uploads.ts";
 import { sweepBlobs } from "../../catalog/files/blob-sweep.ts";
 import { rollUpSales } from "../../commerce/analytics/sales-sums.ts";
 import { verifyLedger } from "../../commerce/ledger/verification.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
 import { renderEmail } from "../../platform/email/render-email.ts";
 import { restore } from "./restore.ts";
-
-const DAY_MS = 86_400_000;
 
 let provider: ProviderServer;
 before(async () => {

@@ -1,6 +1,6 @@
+import { DAY_MS, HOUR_MS } from "../../core/dates.ts";
+
 const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 
 /** The next time of a cron expression of jobs.ts in UTC: every n minutes, every hour or every day. null: another form. */
 export function nextRunOf(cron: string, now: Date): Date | null {

@@ -5,6 +5,7 @@ import { assertError, type Client, type Market, openMarket } from "../../../test
 import { becomes } from "../../../test/until.ts";
 import { readConfig } from "../../core/config/config.ts";
 import { listSettings } from "../../core/config/setting-list.ts";
+import { HOUR_MS } from "../../core/dates.ts";
 import { toId } from "../../core/ids.ts";
 import { maskSecrets, maskUrl } from "../../core/mask.ts";
 import { VERSION } from "../../core/version.ts";
@@ -16,7 +17,6 @@ import { nextRunOf } from "./next-run.ts";
 import { parseChangelog, readChangelog, selectReleases } from "./release-notes.ts";
 import { recordVersionStart } from "./version.ts";
 
-const HOUR_MS = 3_600_000;
 const SECRET_LINK = "https://stoa.example/auth/verify#token=SECRETTOKEN";
 
 let market: Market;

@@ -6,12 +6,12 @@ import { assertError, type Client, type Market, openMarket } from "../../../test
 import { type S3Server, startS3Server } from "../../../test/s3-server.ts";
 import { picture, sendFile, sendImage, uploadFile } from "../../../test/uploads.ts";
 import { removeDemo } from "../../backoffice/demo/demo.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import { sweepBlobs } from "./blob-sweep.ts";
 import { parseRange } from "./download.ts";
 
 const MINUTE_MS = 60_000;
-const DAY_MS = 24 * 60 * MINUTE_MS;
 
 let market: Market;
 let seller: Client;

@@ -6,7 +6,16 @@ import type { ProductWithVersion } from "./queries.ts";
 import { toSample } from "./samples.ts";
 
 const FIELDS = [
-  ...(["category", "lang", "tags", "requirements", "features", "license", "compatibility", "models"] as const),
+  ...([
+    "category",
+    "lang",
+    "tags",
+    "requirements",
+    "features",
+    "license",
+    "compatibility",
+    "models",
+  ] as const),
   ...(["preview", "priceMinor", "currency", "samples", "images"] as const),
 ] satisfies (keyof ProductWithVersion)[];
 

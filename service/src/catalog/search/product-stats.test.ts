@@ -4,10 +4,10 @@ import fc from "fast-check";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { countSale, uncountSale } from "./product-stats.ts";
 
-const DAY_MS = 86_400_000;
 const HALF_LIFE_MS = 7 * DAY_MS;
 /** In half-lives: a minute of waiting is a ten-thousandth. */
 const TOLERANCE = 1e-6;

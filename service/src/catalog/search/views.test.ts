@@ -7,11 +7,10 @@ import { type Client, clientOf, type Market, openMarket } from "../../../test/ma
 import { statementsOf } from "../../../test/statements.ts";
 import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
 import { startService } from "../../app.ts";
+import { DAY_MS, HOUR_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { eraseViewers, flushViews, ViewBuffer } from "./views.ts";
 
-const DAY_MS = 86_400_000;
-const HOUR_MS = 3_600_000;
 const FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 const somebodys = { day: "2026-06-15", viewer: "somebody", visitorsAgent: null };
 

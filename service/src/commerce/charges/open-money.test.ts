@@ -5,10 +5,8 @@ import { sampleOf } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { bookEarnings } from "../../../test/payouts.ts";
 import { runChecks } from "../../backoffice/operator/doctor.ts";
+import { DAY_MS, HOUR_MS } from "../../core/dates.ts";
 import { type IdPrefix, toId, toUuid } from "../../core/ids.ts";
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 let market: Market;
 let seller: Client;

@@ -1,4 +1,4 @@
-import { DAY_MS } from "../../core/dates.ts";
+import { DAY_MS, HOUR_MS } from "../../core/dates.ts";
 import { type IdPrefix, toId } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
@@ -20,8 +20,6 @@ interface AlertRule {
   ms: number;
   remedy: string;
 }
-
-const HOUR_MS = 3_600_000;
 
 /** The job asks the provider every minute. */
 const pendingAtProvider: AlertRule = {

@@ -6,6 +6,7 @@ import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { until } from "../../../test/until.ts";
+import { HOUR_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { toMinor } from "../../core/money/amount.ts";
 import {
@@ -21,7 +22,6 @@ import { listOpenMoney } from "../charges/open-money.ts";
 import { orderTarget, settleOrder } from "./order-payment.ts";
 
 const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 const WAITS = { paymentMethodId: "pm_test_requires_action" };
 
 const store = memoryStore();

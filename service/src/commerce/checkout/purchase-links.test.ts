@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { buyProduct, createProduct, refundEverything } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { HOUR_MS } from "../../core/dates.ts";
 import { newUuid, toId } from "../../core/ids.ts";
 
-const HOUR_MS = 60 * 60_000;
 const QUARTER_MS = 15 * 60_000;
 
 let market: Market;

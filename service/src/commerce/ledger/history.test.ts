@@ -12,13 +12,13 @@ import {
   ledgerWriter,
 } from "../../../test/ledger-writer.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { shareOf } from "../../core/money/split.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { type Balance, balancesOf } from "./balances.ts";
 import { findProblems } from "./verification.ts";
 
-const DAY_MS = 86_400_000;
 const HISTORIES = 40;
 
 let market: Market;

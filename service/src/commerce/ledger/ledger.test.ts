@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { balancesOf } from "./balances.ts";
 import { type Entry, postTransaction } from "./ledger.ts";
 
-const DAY_MS = 86_400_000;
 /** The refund window, which exceeds the 7 days of order-payment.ts. */
 const MATURES_AFTER_MS = 14 * DAY_MS;
 

@@ -5,6 +5,7 @@ import { isFullSize } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { installFakeBank } from "../../../test/payouts.ts";
 import { createFakeRefunds, openDispute, withRefunds } from "../../../test/refunds.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toId } from "../../core/ids.ts";
 import {
   createFakePayments,
@@ -16,7 +17,6 @@ import { disputeRooms } from "../../jobs.ts";
 import { syncDispute } from "../charges/disputes.ts";
 import { payOutBySchedule } from "../payouts/schedule.ts";
 
-const DAY_MS = 86_400_000;
 /** With three buyers, each kind of refund and dispute still meets payouts and changes of its product. */
 const [ROUNDS, BUYERS] = isFullSize ? [2, 5] : [1, 3];
 

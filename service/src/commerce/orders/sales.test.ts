@@ -3,9 +3,8 @@ import { after, before, suite, test } from "node:test";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUserId } from "../../accounts/people/users.ts";
+import { HOUR_MS } from "../../core/dates.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
-
-const HOUR_MS = 3_600_000;
 
 let market: Market;
 let seller: Client;

@@ -13,13 +13,12 @@ import {
   ledgerSums,
   requestPayout,
 } from "../../../test/payouts.ts";
+import { DAY_MS, HOUR_MS } from "../../core/dates.ts";
 import { toMinor } from "../../core/money/amount.ts";
 import { verifyLedger } from "../ledger/verification.ts";
 import { reconcilePayouts } from "./payout-submission.ts";
 import { payOutBySchedule } from "./schedule.ts";
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 const RUNS = 30;
 
 let market: Market;

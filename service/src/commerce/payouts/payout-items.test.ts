@@ -3,8 +3,7 @@ import { after, before, test } from "node:test";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Market, openMarket } from "../../../test/market.ts";
 import { bookEarnings, type FakeBank, installFakeBank, requestPayout } from "../../../test/payouts.ts";
-
-const DAY_MS = 86_400_000;
+import { DAY_MS } from "../../core/dates.ts";
 
 let market: Market;
 let bank: FakeBank;

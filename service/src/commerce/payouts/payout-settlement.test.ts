@@ -11,10 +11,10 @@ import {
   ledgerSums,
   requestPayout,
 } from "../../../test/payouts.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { reconcilePayouts, syncPayoutFromProvider } from "./payout-submission.ts";
 
 const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 
 let market: Market;
 let bank: FakeBank;

@@ -10,10 +10,9 @@ import {
   installFakeBank,
   requestPayout,
 } from "../../../test/payouts.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toId } from "../../core/ids.ts";
 import { minimumMinor } from "./balance.ts";
-
-const DAY_MS = 86_400_000;
 
 let market: Market;
 let bank: FakeBank;

@@ -5,6 +5,7 @@ import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type FakeBank, installFakeBank, requestPayout } from "../../../test/payouts.ts";
 import { createFakeRefunds, openDispute, withRefunds } from "../../../test/refunds.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import {
   createFakePayments,
   type FakeProvider,
@@ -17,7 +18,6 @@ import { reconcileRefunds } from "../refunds/refund-submission.ts";
 import { payOutBySchedule } from "./schedule.ts";
 
 const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 
 const book = createFakeRefunds();
 let provider: FakeProvider;

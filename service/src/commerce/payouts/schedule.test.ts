@@ -3,12 +3,12 @@ import { after, before, beforeEach, suite, test } from "node:test";
 import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { bookEarnings, type FakeBank, installFakeBank, ProcessKilled } from "../../../test/payouts.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toId } from "../../core/ids.ts";
 import { reconcilePayouts } from "./payout-submission.ts";
 import { nextPayoutTime, payOutBySchedule } from "./schedule.ts";
 
 const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
 
 suite("nextPayoutTime", () => {

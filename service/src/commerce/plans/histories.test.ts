@@ -7,6 +7,7 @@ import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { ledgerSums } from "../../../test/payouts.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
+import { DAY_MS, HOUR_MS } from "../../core/dates.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import {
   createFakePayments,
@@ -21,8 +22,6 @@ import { planPaymentTarget } from "./plan-payment.ts";
 import { renewSubscriptions } from "./renewal.ts";
 import { applyDueDowngrades } from "./subscription.ts";
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 const RUNS = 25;
 const PATH = "/v1/account/subscription";
 

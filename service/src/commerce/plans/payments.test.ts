@@ -3,11 +3,11 @@ import { after, before, suite, test } from "node:test";
 import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
+import { HOUR_MS } from "../../core/dates.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import { chargeFee } from "../../integrations/payments/fake-payments.ts";
 import { renewSubscriptions } from "./renewal.ts";
 
-const HOUR_MS = 3_600_000;
 const PATH = "/v1/account/subscription";
 const LIST = `${PATH}/payments`;
 const RATES = new Map([

@@ -7,6 +7,7 @@ import { assertError, type Client, type Market, openMarket } from "../../../test
 import { lastOf, titlesOf } from "../../../test/notifications.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toId } from "../../core/ids.ts";
 import {
   createFakePayments,
@@ -21,7 +22,6 @@ import { renewSubscriptions } from "./renewal.ts";
 import { applyDueDowngrades, monthAfter } from "./subscription.ts";
 
 const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 const PATH = "/v1/account/subscription";
 
 const line: PaymentConnection = { trouble: "none" };

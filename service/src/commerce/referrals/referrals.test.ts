@@ -3,10 +3,9 @@ import { after, before, suite, test } from "node:test";
 import { createProduct } from "../../../test/factories.ts";
 import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { payOutBySchedule } from "../payouts/schedule.ts";
-
-const DAY_MS = 86_400_000;
 
 let market: Market;
 let seller: Client;

@@ -14,6 +14,7 @@ import {
   lockEntitlement,
   resumeEntitlement,
 } from "../../catalog/entitlements/entitlements.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import {
   createFakePayments,
@@ -23,8 +24,6 @@ import {
 } from "../../integrations/payments/fake-payments.ts";
 import { runRefundBuyersJob } from "./refund-buyers.ts";
 import { approveOverdueRefunds, reconcileRefunds, syncRefundFromProvider } from "./refund-submission.ts";
-
-const DAY_MS = 86_400_000;
 
 const book = createFakeRefunds();
 let provider: FakeProvider;

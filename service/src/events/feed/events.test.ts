@@ -4,11 +4,10 @@ import { type EventType, eventData } from "@stoa/contract";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import { publishEvent } from "../outbox/outbox.ts";
 import { deleteOldEvents } from "./events.ts";
-
-const DAY_MS = 86_400_000;
 
 let market: Market;
 let story: Story;

@@ -10,12 +10,12 @@ import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { statementsOf } from "../../../test/statements.ts";
 import { drain, until } from "../../../test/until.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { newUuid, toId } from "../../core/ids.ts";
 import { publishEvent } from "../outbox/outbox.ts";
 import { createDeliveries } from "../webhooks/create-deliveries.ts";
 import { deleteOldEvents } from "./events.ts";
 
-const DAY_MS = 86_400_000;
 const BEGINNING = "evt_00000000000000000000000000";
 
 let market: Market;

@@ -14,6 +14,7 @@ import { startWorker } from "../../../test/workflows.ts";
 import { reconcileCharges } from "../../commerce/charges/charges.ts";
 import { orderTarget } from "../../commerce/checkout/order-payment.ts";
 import { applyDueDowngrades } from "../../commerce/plans/subscription.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import {
   createFakePayments,
@@ -21,8 +22,6 @@ import {
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/fake-payments.ts";
-
-const DAY_MS = 86_400_000;
 
 const line: PaymentConnection = { trouble: "none" };
 let provider: FakeProvider;

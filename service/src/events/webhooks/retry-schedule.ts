@@ -1,5 +1,6 @@
+import { HOUR_MS } from "../../core/dates.ts";
+
 const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 
 /**
  * From the event to its first attempt, then from the end of each attempt to the next (specification, "Delivery

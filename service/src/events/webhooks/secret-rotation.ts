@@ -1,6 +1,6 @@
 import type { RotatedWebhookSecret, RotateWebhookSecret } from "@stoa/contract";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
-import { daysAfter } from "../../core/dates.ts";
+import { daysAfter, HOUR_MS } from "../../core/dates.ts";
 import { ruleViolation } from "../../core/errors.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { secretRotatedEmail } from "./emails.ts";
@@ -9,7 +9,6 @@ import { recordSecretChange } from "./secret-changes.ts";
 import { countSecrets, deleteSupersededSecrets, expireSecrets } from "./secret-queries.ts";
 import { createSecret } from "./secrets.ts";
 
-const HOUR_MS = 3_600_000;
 /** Each adds a signature to the headers of every delivery. */
 const MAX_SECRETS = 10;
 const MAX_AHEAD_DAYS = 7;

@@ -3,9 +3,8 @@ import { test } from "node:test";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, openMarket } from "../../../test/market.ts";
 import { run, runToCompletion } from "../../../test/runs.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { foldRuns } from "./run-sums.ts";
-
-const DAY_MS = 86_400_000;
 
 test("GET /v1/products/:id/runs: the author sees counts of buyers' runs and nothing else", async (t) => {
   const market = await openMarket();

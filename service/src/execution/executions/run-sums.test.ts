@@ -7,6 +7,7 @@ import type { Client } from "../../../test/market.ts";
 import { run } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { createWorkflow, openWorkflows, startExecution, untilStatus } from "../../../test/workflows.ts";
+import { HOUR_MS } from "../../core/dates.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { foldRuns, reopenRun } from "./run-sums.ts";
 
@@ -14,7 +15,6 @@ const { market } = await openWorkflows();
 const untilAdmin = market
   .createUser({ role: "admin" })
   .then(({ userId }) => market.createSession(userId, { secondFactor: true }));
-const HOUR_MS = 3_600_000;
 const RECENT_DAYS = 30;
 
 const approval = { id: "ok", type: "approval", timeoutSeconds: 604_800 };

@@ -13,10 +13,9 @@ import {
   transformStep,
 } from "../../../test/workflows.ts";
 import { anonymizeAccount, lockAccountForClosing } from "../../accounts/people/accounts.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toId } from "../../core/ids.ts";
 import { eraseOldTexts } from "./executions.ts";
-
-const DAY_MS = 86_400_000;
 
 const { market } = await openWorkflows();
 const seller = await market.createUser({ role: "seller" });

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { ModelInfo, Usage } from "@pydantic/genai-prices";
 import type { ModelMode } from "@stoa/contract";
+import { HOUR_MS } from "../../core/dates.ts";
 import { deferPackage } from "../../core/defer-package.ts";
 import {
   estimateTokens,
@@ -62,7 +63,6 @@ export interface ListedModel {
 const PRICED_TOKENS = 1_000;
 const toMillionPrice = (usd: number) => roundUsd((usd * 1_000_000) / PRICED_TOKENS);
 
-const HOUR_MS = 3_600_000;
 /** To price a thousand models takes 30 ms. Prices change with the hour. */
 const pricedModels = new Map<ProviderId, { hour: number; models: readonly ListedModel[] }>();
 

@@ -12,11 +12,11 @@ import { type ProviderServer, startProviderServer } from "../../../test/provider
 import { gatedPieces } from "../../../test/run-streams.ts";
 import { createProviderKey, providersAt, startBlockedProvider } from "../../../test/runs.ts";
 import { allowTries, createGuest, tryProduct } from "../../../test/tries.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { deleteOldTries } from "./delete-old-tries.ts";
 
 const SECRET =
   "Compose three lines in the manner of Basho, with a season word and a cut after five syllables, about";
-const DAY_MS = 86_400_000;
 /** `STOA_TEST_TRIES=10000` makes another number of tries. More open connections would need a higher limit of file descriptors. */
 const TRIES_AT_ONCE = 500;
 

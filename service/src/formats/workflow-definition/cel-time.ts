@@ -1,7 +1,6 @@
 import type { CelFunc, CelType, CelValue } from "@bufbuild/cel";
+import { DAY_MS } from "../../core/dates.ts";
 import type { CelLibrary } from "./cel.ts";
-
-const DAY_MS = 86_400_000;
 
 /** The UTC fields of the date contain the local time. */
 const dateFields: Record<string, (local: Date) => number> = {

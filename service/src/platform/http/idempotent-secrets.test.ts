@@ -3,9 +3,9 @@ import { after, before, suite, test } from "node:test";
 import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { until } from "../../../test/until.ts";
+import { HOUR_MS } from "../../core/dates.ts";
 import { LEASE_SECONDS, RETENTION_HOURS } from "./idempotency.ts";
 
-const HOUR_MS = 3_600_000;
 const keyInput = { name: "Once", permissions: { "products:read": true } };
 
 let market: Market;

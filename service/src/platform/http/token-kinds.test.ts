@@ -17,9 +17,8 @@ import {
   signedInBrowser,
 } from "../../../test/oauth.ts";
 import { mintOneTimeToken, type TokenPurpose } from "../../accounts/sign-in/one-time-tokens.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { GUEST_COOKIE, SESSION_COOKIE } from "./authenticate.ts";
-
-const DAY_MS = 86_400_000;
 
 let market: Market;
 let member: Client;

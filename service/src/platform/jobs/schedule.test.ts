@@ -7,9 +7,9 @@ import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { ProcessKilled } from "../../../test/payouts.ts";
 import type { Context } from "../../core/context.ts";
+import { HOUR_MS } from "../../core/dates.ts";
 import { runSchedule, type Schedule } from "./schedule.ts";
 
-const HOUR_MS = 3_600_000;
 const SLOT_MS = 24 * HOUR_MS;
 /** Each scheduled run writes these items, one per transaction. */
 const ITEMS = [1, 2, 3];
