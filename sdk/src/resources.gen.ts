@@ -1710,6 +1710,7 @@ export interface AiModelsListQuery {
   /** Items per page */
   limit?: undefined | number;
   provider?: undefined | Provider;
+  /** chat: models that answer with text; embedding: models that answer with embeddings */
   mode?: undefined | Open<"chat" | "embedding">;
   /** Only models that you have a key for, and the sandbox */
   usable?: undefined | boolean;

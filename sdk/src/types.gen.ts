@@ -368,7 +368,7 @@ export interface Judge {
   embedding?: {
     provider: string;
     model: string;
-    /** Whether a practice provider counted words, and no model */
+    /** Whether the practice provider counted words in place of a model */
     isSandbox: boolean;
   };
 }
@@ -2133,7 +2133,7 @@ export interface EvaluateProduct {
     model?: string;
     /** The model whose embeddings decide similar and answer-relevance; without it these have no verdict */
     embedding?: {
-      /** A key of openai, mistral, openrouter, ollama, openai-compatible, or sandbox; of the judge's provider, the key of the judge */
+      /** A key of openai, mistral, openrouter, ollama, openai-compatible, or sandbox. If the judge has the same provider: the key of the judge */
       apiKeyId: string;
       /** Default: the default embedding model of the provider */
       model?: string;
@@ -2259,7 +2259,7 @@ export interface Judgment {
     outcome: Open<"passed" | "failed" | "undecided" | "not_judged">;
     /** From 0 to 1; null: it depends on what is undecided */
     score: number | null;
-    /** The judge's words, or the cosine */
+    /** The judge's reason, or the cosines of the embeddings */
     reason: string;
     metric?: string;
     /** Those of an assert-set */
@@ -2269,7 +2269,7 @@ export interface Judgment {
       outcome: Open<"passed" | "failed" | "undecided" | "not_judged">;
       /** From 0 to 1; null: it depends on what is undecided */
       score: number | null;
-      /** The judge's words, or the cosine */
+      /** The judge's reason, or the cosines of the embeddings */
       reason: string;
       metric?: string;
     })[];
@@ -2612,7 +2612,7 @@ export interface WorkflowExecution {
 }
 
 export interface AiModel {
-  /** For options.model of a run, or for an embedding */
+  /** For options.model of a run; an embedding model is for the step embedding and for judge.embedding */
   id: string;
   /** What it answers with: text, or the embeddings of texts */
   mode: Open<"chat" | "embedding">;
@@ -2624,7 +2624,7 @@ export interface AiModel {
   promptPrice: number | null;
   /** USD for a million tokens of a short prompt; null: unknown */
   completionPrice: number | null;
-  /** Whether a run takes it when neither the caller nor the product names a model, or an embedding when its step names none */
+  /** Whether a run uses it when neither the caller nor the product names a model. Of embedding models: when the step or judge.embedding names none */
   isDefault: boolean;
   /** Whether you have a key of the provider, or the sandbox needs none */
   isUsable: boolean;

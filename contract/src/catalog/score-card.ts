@@ -34,7 +34,7 @@ const judged = {
 export const EmbeddingModel = z.object({
   provider: z.string(),
   model: z.string(),
-  isSandbox: z.boolean().describe("Whether a practice provider counted words, and no model"),
+  isSandbox: z.boolean().describe("Whether the practice provider counted words in place of a model"),
 });
 
 export const Judge = z

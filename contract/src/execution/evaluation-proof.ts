@@ -27,13 +27,13 @@ const SignedJudgment = z
                 cosines: z
                   .array(z.number())
                   .describe(
-                    "Of similar: the output with each reference; of answer-relevance: the question with each that the judge wrote",
+                    "Of similar: of the output with each reference. Of answer-relevance: of the input with each question that the judge wrote",
                   ),
               }),
             ])
             .nullable()
             .describe(
-              "What the judge said, or the embeddings, before threshold and `not-`; null: there is no answer that can be read",
+              "The judge's answer, or the cosines of embeddings, before threshold and `not-`. Null: there is none that can be read",
             ),
           questions: z
             .object({

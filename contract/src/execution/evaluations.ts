@@ -50,7 +50,7 @@ export const EvaluateProduct = z
         embedding: z
           .strictObject({
             apiKeyId: keyId.describe(
-              `A key of ${embeddingProviders.filter((id) => id !== "sandbox").join(", ")}, or sandbox; of the judge's provider, the key of the judge`,
+              `A key of ${embeddingProviders.filter((id) => id !== "sandbox").join(", ")}, or sandbox. If the judge has the same provider: the key of the judge`,
             ),
             model: modelName.optional().describe("Default: the default embedding model of the provider"),
           })
@@ -155,7 +155,7 @@ const judgedFields = {
       "undecided: the judge gave no answer that can be read, or the texts have no embeddings; not_judged: the judge has no embedding model for this type",
     ),
   score: z.number().nullable().describe("From 0 to 1; null: it depends on what is undecided"),
-  reason: z.string().describe("The judge's words, or the cosine"),
+  reason: z.string().describe("The judge's reason, or the cosines of the embeddings"),
   metric: z.string().optional(),
 };
 

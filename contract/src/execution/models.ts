@@ -9,7 +9,11 @@ const modes = ["chat", "embedding"] as const;
 
 export const AiModel = z
   .object({
-    id: z.string().describe("For options.model of a run, or for an embedding"),
+    id: z
+      .string()
+      .describe(
+        "For options.model of a run; an embedding model is for the step embedding and for judge.embedding",
+      ),
     mode: z.enum(modes).describe("What it answers with: text, or the embeddings of texts"),
     provider: Provider,
     name: z.string().nullable(),
@@ -19,7 +23,7 @@ export const AiModel = z
     isDefault: z
       .boolean()
       .describe(
-        "Whether a run takes it when neither the caller nor the product names a model, or an embedding when its step names none",
+        "Whether a run uses it when neither the caller nor the product names a model. Of embedding models: when the step or judge.embedding names none",
       ),
     isUsable: z.boolean().describe("Whether you have a key of the provider, or the sandbox needs none"),
   })
@@ -40,7 +44,10 @@ export const list = endpoint({
   query: z.strictObject({
     ...paging,
     provider: filter(Provider),
-    mode: z.enum(modes).default("chat"),
+    mode: z
+      .enum(modes)
+      .default("chat")
+      .describe("chat: models that answer with text; embedding: models that answer with embeddings"),
     usable: queryFlag.describe("Only models that you have a key for, and the sandbox"),
     search: z.string().trim().max(100).optional().describe("A part of the id or the name"),
   }),

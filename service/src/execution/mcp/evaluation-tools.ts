@@ -31,7 +31,7 @@ export const Evaluate = z.strictObject({
   judge: judge
     .nullable()
     .describe(
-      "The model that decides judged assertions (llm-rubric, factuality): a stored provider key, and a model; in embedding those that compare similar and answer-relevance. Default: the judge of the current score card, if the test set has such assertions. null: no judge",
+      "The model that decides judged assertions (llm-rubric, factuality): a stored provider key, and a model. Its embedding has the key and the model that decide similar and answer-relevance. Default: the judge of the current score card, if the test set has assertions that it decides. null: no judge",
     ),
   maxCost: maxCost
     .optional()
