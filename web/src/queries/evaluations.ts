@@ -8,6 +8,8 @@ export const testSetQuery = (productId: string) =>
   });
 
 const SHOWN_EVALUATIONS = 10;
+/** Of an evaluation that runs. */
+export const EVALUATION_POLL_MS = 2_000;
 
 /** The newest evaluations of a product. */
 export const evaluationsQuery = (productId: string) =>

@@ -2,11 +2,9 @@ import type { EvaluationDetail } from "@stoa/sdk";
 import { useQuery } from "@tanstack/react-query";
 import { Fragment, useState } from "react";
 import { formatCost, formatCount } from "../../lib/format.ts";
-import { evaluationQuery } from "../../queries/evaluations.ts";
+import { EVALUATION_POLL_MS, evaluationQuery } from "../../queries/evaluations.ts";
 import { ErrorStrip } from "../page-error.tsx";
 import { SkeletonRows } from "../skeleton.tsx";
-
-const POLL_MS = 2_000;
 
 type Column = EvaluationDetail["columns"][number];
 type Result = EvaluationDetail["results"][number];
@@ -15,7 +13,7 @@ type Result = EvaluationDetail["results"][number];
 export function EvaluationResults({ evaluationId }: { evaluationId: string }) {
   const { data, error } = useQuery({
     ...evaluationQuery(evaluationId),
-    refetchInterval: ({ state }) => (state.data?.status === "running" ? POLL_MS : false),
+    refetchInterval: ({ state }) => (state.data?.status === "running" ? EVALUATION_POLL_MS : false),
   });
   const [open, setOpen] = useState<{ testCase: number; column: number } | null>(null);
   if (error) return <ErrorStrip error={error} />;

@@ -5,7 +5,7 @@ import { stoa } from "../../api.ts";
 import { formatCost, formatCount } from "../../lib/format.ts";
 import { showError } from "../../lib/toasts.ts";
 import { useAction } from "../../lib/use-action.ts";
-import { evaluationsQuery } from "../../queries/evaluations.ts";
+import { EVALUATION_POLL_MS, evaluationsQuery } from "../../queries/evaluations.ts";
 import { ErrorStrip } from "../page-error.tsx";
 import { StatusTag, type Tone } from "../status-tag.tsx";
 import { Time } from "../time.tsx";
@@ -14,15 +14,13 @@ import { NewEvaluation } from "./new-evaluation.tsx";
 import { ReEvaluationLimits } from "./re-evaluation-limits.tsx";
 import { useTestedProduct } from "./tested-product.ts";
 
-const POLL_MS = 2_000;
-
 /** Starts evaluations of the stored version, and shows the newest ones. */
 export function Evaluations({ testSet }: { testSet: TestSet }) {
   const product = useTestedProduct();
   const { data: evaluations, error } = useQuery({
     ...evaluationsQuery(product.id),
     refetchInterval: ({ state }) =>
-      state.data?.some(({ status }) => status === "running") ? POLL_MS : false,
+      state.data?.some(({ status }) => status === "running") ? EVALUATION_POLL_MS : false,
   });
   const isWorkflow = product.type === "WORKFLOW";
   const [shown, setShown] = useState<string | null>(null);
