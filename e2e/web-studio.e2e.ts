@@ -78,6 +78,7 @@ const pagesOf = ({ orderId, refundId, payoutId }: Shop): [path: string, text: st
   ["/studio/products?import=true", "Drop a file here"],
   ["/studio/runs", "1 product with runs"],
   ["/studio/sales", "3 sales"],
+  ["/studio/sales?code=NOBODY", "Referral code NOBODY"],
   [`/studio/sales/${orderId}`, "You earn"],
   ["/studio/refunds", "To decide"],
   [`/studio/refunds/${refundId}`, "If you approve"],
@@ -105,6 +106,16 @@ for (const look of looks) {
     await context.close();
   });
 }
+
+test("the sales of one referral code: its filter is removable", async () => {
+  const { seller } = await openShop();
+  const { context } = await openMember(market, browser, { session: await signIn(seller) });
+  const { page } = await openAt(context, market, "/studio/sales?code=NOBODY");
+  await sees(page, "No such sales");
+  await click(page, "Remove the filter Referral code NOBODY");
+  await sees(page, "3 sales");
+  await context.close();
+});
 
 test("an account without a product: pages say what makes a seller", async () => {
   const { context } = await openMember(market, browser);

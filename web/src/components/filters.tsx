@@ -1,6 +1,6 @@
 import "./filters.css";
 import { useEffect, useState } from "react";
-import { SearchIcon } from "./icons.tsx";
+import { CloseIcon, SearchIcon } from "./icons.tsx";
 
 interface FilterSelectProps {
   label: string;
@@ -26,6 +26,13 @@ export const FilterSelect = ({ label, none, value = "", options, onChange }: Fil
       </option>
     ))}
   </select>
+);
+
+/** A filter that an address sets, and that has no control of its own. */
+export const FilterChip = ({ text, onRemove }: { text: string; onRemove: () => void }) => (
+  <button type="button" className="chip on" aria-label={`Remove the filter ${text}`} onClick={onRemove}>
+    {text} <CloseIcon size={13} />
+  </button>
 );
 
 const TYPING_MS = 300;

@@ -3,6 +3,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { stoa } from "../../api.ts";
 import { EmptyState } from "../../components/empty-state.tsx";
+import { FilterChip } from "../../components/filters.tsx";
 import { DownloadIcon } from "../../components/icons.tsx";
 import { StatusTag } from "../../components/status-tag.tsx";
 import { SaleFilters } from "../../components/studio/sale-filters.tsx";
@@ -18,6 +19,7 @@ import { saveFile } from "../../lib/save-file.ts";
 import { showError } from "../../lib/toasts.ts";
 import { useAction } from "../../lib/use-action.ts";
 import { useListKeys } from "../../lib/use-keys.ts";
+import { useSearchChange } from "../../lib/use-search-change.ts";
 import { parseSalesSearch, type SalesSearch, salesQuery, salesRequest } from "../../queries/selling-lists.ts";
 
 const route = getRouteApi("/studio-shell/studio/sales");
@@ -33,11 +35,16 @@ export default function Sales() {
 function SaleList() {
   useListKeys();
   const search = parseSalesSearch({ ...route.useSearch() });
+  const change = useSearchChange();
   const result = useQuery({ ...salesQuery(search), placeholderData: keepPreviousData });
   const request = salesRequest({ ...search, page: undefined } as SalesSearch);
   return (
     <>
-      <SaleFilters search={search} />
+      <SaleFilters search={search}>
+        {search.code !== undefined && (
+          <FilterChip text={`Referral code ${search.code}`} onRemove={() => change({ code: undefined })} />
+        )}
+      </SaleFilters>
       <StudioList
         result={result}
         page={search.page}

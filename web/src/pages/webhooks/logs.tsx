@@ -6,8 +6,8 @@ import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { type ReactNode, useRef, useState } from "react";
 import { EmptyState } from "../../components/empty-state.tsx";
-import { FilterSelect, FilterText } from "../../components/filters.tsx";
-import { AlertIcon, CloseIcon } from "../../components/icons.tsx";
+import { FilterChip, FilterSelect, FilterText } from "../../components/filters.tsx";
+import { AlertIcon } from "../../components/icons.tsx";
 import { Id } from "../../components/id.tsx";
 import { LiveSwitch } from "../../components/live-switch.tsx";
 import { ErrorStrip } from "../../components/page-error.tsx";
@@ -150,10 +150,10 @@ function Filters({ search, keys, children }: { search: LogSearch; keys: ApiKey[]
         </button>
       ))}
       {search.status !== undefined && !CLASSES.includes(search.status) && (
-        <Removable text={search.status} onRemove={() => change({ status: undefined })} />
+        <FilterChip text={search.status} onRemove={() => change({ status: undefined })} />
       )}
       {search.code !== undefined && (
-        <Removable text={search.code} onRemove={() => change({ code: undefined })} />
+        <FilterChip text={search.code} onRemove={() => change({ code: undefined })} />
       )}
       <FilterSelect
         label="Method"
@@ -202,12 +202,6 @@ function Filters({ search, keys, children }: { search: LogSearch; keys: ApiKey[]
     </search>
   );
 }
-
-const Removable = ({ text, onRemove }: { text: string; onRemove: () => void }) => (
-  <button type="button" className="chip on" aria-label={`Remove the filter ${text}`} onClick={onRemove}>
-    {text} <CloseIcon size={13} />
-  </button>
-);
 
 const SHOWN_GROUPS = 3;
 
