@@ -296,6 +296,12 @@ test("a text without word boundaries: stored, and found by its beginning", async
   }
 });
 
+test("a long word of letters that are surrogate pairs: stored, and found by its beginning", async () => {
+  const long = `a${"𐌰".repeat(80)}`;
+  await createProduct(author, { title: `Gothic ${long}`, description: long, tags: [long.slice(0, 31)] });
+  await assertFinds(`Gothic ${long}`, `gothic ${long}`, long.slice(0, 11));
+});
+
 test("a language parameter: only a known language, any other is refused", async () => {
   for (const lang of ["constructor", "__proto__", "toString-x", "en'--", "xx", ""]) {
     const { status, text } = await reader.get(`/v1/products?search=haiku&lang=${encodeURIComponent(lang)}`);

@@ -21,7 +21,8 @@ const LETTER_RUN = /[\p{L}\p{N}\p{M}]+/gu;
 const MAX_WORD_CHARACTERS = 60;
 /** `search_words` has no shorter ones: most are parts of words in scripts without spaces. */
 export const MIN_INDEXED_CHARACTERS = 3;
-const cut = (word: string) => word.slice(0, MAX_WORD_CHARACTERS);
+/** Without half of a surrogate pair, which PostgreSQL refuses in JSON. */
+const cut = (word: string) => word.slice(0, MAX_WORD_CHARACTERS).toWellFormed();
 /** Han and Kana have no spaces: single characters and pairs of neighbors serve as words. */
 const CJK_RUN = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー]+/u;
 /** Scripts whose word boundaries need a dictionary. */
