@@ -8,7 +8,7 @@ import { requireUuid, toId } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { type Publication, publishTogether } from "../products/moves.ts";
-import { findOwnProducts, lockBeforeBatches, lockOwnProducts } from "../products/ownership.ts";
+import { findOwnProducts, lockOwnProducts } from "../products/ownership.ts";
 import { insertDrafts, writeChange } from "../products/products.ts";
 import { type Item, locationOf, yieldToEventLoop } from "./import-items.ts";
 import { ImportProblems, WHOLE_PRODUCT } from "./import-problems.ts";
@@ -136,12 +136,10 @@ async function importItems(
   const author = await lockAuthor(tx, authorId);
   await promoteToSeller(tx, author);
   await mustMatchNames(tx, authorId, steps);
-  const changing = steps.filter((step): step is UpdateStep => !("draft" in step));
-  await lockBeforeBatches(
-    tx,
-    authorId,
-    changing.map(({ productId }) => productId),
-  );
+  // Publications lock several products, and counted views their counters, in order of id: another order could deadlock.
+  const changing = steps
+    .filter((step): step is UpdateStep => !("draft" in step))
+    .toSorted((a, b) => (a.productId < b.productId ? -1 : 1));
   for (const some of inBatches(changing, BATCH_SIZE)) await updateProducts(ctx, tx, authorId, some);
   const names: { name: string; productId: string }[] = [];
   const created = new Map<ImportStep, string>();

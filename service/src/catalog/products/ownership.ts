@@ -9,7 +9,6 @@ import {
   findOwn,
   findProductForReader,
   lockOwn,
-  lockOwnRows,
   lockProduct,
   type ProductForReader,
   type ProductWithVersion,
@@ -42,9 +41,6 @@ export async function lockProductForChange(tx: Tx, id: string): Promise<LockedPr
 /** Filters the ids to the author's products. */
 export const findOwnProducts = (db: Queries, authorId: string, ids: string[]): Promise<LockedProduct[]> =>
   findOwn(db, authorId, ids);
-
-/** For changes in batches that do not follow the order of ids: two transactions could wait for each other. */
-export const lockBeforeBatches = (tx: Tx, authorId: string, ids: string[]) => lockOwnRows(tx, authorId, ids);
 
 export const lockOwnProducts = (tx: Tx, authorId: string, ids: string[]): Promise<LockedProduct[]> =>
   lockOwn(tx, authorId, ids);

@@ -178,16 +178,13 @@ export async function findOwn(db: Queries, authorId: string, ids: string[]): Pro
   return rows;
 }
 
-/** In order of id to avoid deadlocks. */
-export const lockOwnRows = (tx: Tx, authorId: string, ids: string[]) =>
-  sql`
-    select from products
-     where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for no key update`.execute(tx);
-
-/** Reads after all locks are held. */
+/** Locks in order of id to avoid deadlocks, and reads after all locks are held. */
 export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<ProductWithVersion[]> {
   const [, products] = await sendInOrder(tx, [
-    () => lockOwnRows(tx, authorId, ids),
+    () =>
+      sql`
+      select from products
+       where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for no key update`.execute(tx),
     () => findOwn(tx, authorId, ids),
   ]);
   return products;
