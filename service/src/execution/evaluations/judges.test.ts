@@ -301,6 +301,11 @@ test("an embedding model that cannot compare: the field and the fix, nothing wri
     ...{ ...compared, judge: { apiKeyId, embedding: { apiKeyId: other } } },
   });
   assertError(twoKeys, 422, "VALIDATION_ERROR", "judge.embedding.apiKeyId");
+  const foreign = await createProviderKey(await market.createUser());
+  const foreignKey = await postEvaluation(author, productId, {
+    ...{ ...compared, judge: { apiKeyId: "sandbox", embedding: { apiKeyId: foreign } } },
+  });
+  assertError(foreignKey, 404, "PROVIDER_KEY_NOT_FOUND");
   const many = await createTested(
     Array.from({ length: 21 }, (_, n) => ({ ...embeddingCases[2]!, title: `Case ${n}` })),
   );
