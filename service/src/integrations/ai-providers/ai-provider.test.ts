@@ -627,6 +627,17 @@ test("hostile or broken embeddings: PROVIDER_BAD_RESPONSE with the usage, and on
   server.next({ status: 200, body: " ".repeat(9_000_000) });
   const large = await embeddingErrorOf(providers, embeddingCall("openai-compatible"));
   assert.deepEqual([large.code, large.info.reason], ["PROVIDER_BAD_RESPONSE", "response_too_large"]);
+  // Such texts of megabytes would block the process for seconds.
+  const deep = "[".repeat(50_001) + "]".repeat(50_001);
+  const names = Array.from({ length: 50_001 }, (_, at) => `"${at}":1`).join();
+  for (const body of [`{"data":[${deep},1]}`, `{"data":[],${names}}`]) {
+    server.next({ status: 200, body });
+    const { code, info } = await embeddingErrorOf(providers, embeddingCall("openai-compatible"));
+    assert.deepEqual([code, info.reason], ["PROVIDER_BAD_RESPONSE", "response_too_large"]);
+  }
+  server.next({ status: 400, body: `{"code":"context_length_exceeded","details":${deep}}` });
+  const unread = await embeddingErrorOf(providers, embeddingCall("openai-compatible"));
+  assert.notEqual(unread.code, "CONTEXT_LENGTH_EXCEEDED");
   server.next({
     status: 200,
     body: { data: items([3, 4], [1, 0]), model: "\0m", usage: { prompt_tokens: -1 } },

@@ -1,5 +1,6 @@
 import { type EmbeddingCall, estimateTokens, ProviderError, type TokenUsage } from "./ai-provider.ts";
 import { countOf } from "./answer.ts";
+import { hasManyParts } from "./many-parts.ts";
 import { ErrorResponseFound } from "./upstream-error.ts";
 
 /** Above those of known models, which have at most 4,096. */
@@ -16,6 +17,12 @@ interface EmbeddingResponse {
 
 /** Reads OpenAI's list of embeddings. Any user may run the server, so nothing of it is taken unchecked. */
 export function readEmbeddings(text: string, call: EmbeddingCall, attempts: number): EmbeddingResponse {
+  if (hasManyParts(text))
+    throw new ProviderError("PROVIDER_BAD_RESPONSE", {
+      provider: call.provider,
+      attempts,
+      reason: "response_too_large",
+    });
   const body = parseObject(text);
   // Some providers report an error with status 200.
   if (!body || !Array.isArray(body["data"])) throw new ErrorResponseFound(200, text);

@@ -236,6 +236,16 @@ test("complete answer instead of a stream: is read, with its reasoning in the us
   server.next({ status: 200, body: completion });
   const { answer, pieces } = await readStream(providers, callTo("openai-compatible"));
   assert.deepEqual([pieces, answer?.model, answer?.usage.totalTokens], [["Whole."], "m-2", 5]);
+  const quotes = '"[{'.repeat(50_001);
+  const choices = [{ message: { role: "assistant", content: quotes }, finish_reason: "stop" }];
+  server.next({ status: 200, body: { ...completion, choices } });
+  const quoted = await readStream(providers, callTo("openai-compatible"));
+  assert.equal(quoted.answer?.output.length, quotes.length);
+  // To parse megabytes of them would block the process for seconds.
+  const lists = "[".repeat(50_001) + "]".repeat(50_001);
+  server.next({ status: 200, body: `{"lists":${lists},${JSON.stringify(completion).slice(1)}` });
+  const refused = await readStream(providers, callTo("openai-compatible"));
+  assert.equal(refused.fault?.code, "PROVIDER_BAD_RESPONSE");
 });
 
 test("timeoutMs: also limits the provider's silence", async (t) => {

@@ -6,6 +6,7 @@ import { type CallResult, toAnswer } from "./answer.ts";
 import type { AnswerAllocation, AnswerMemory } from "./answer-memory.ts";
 import { sendChatRequest } from "./chat-request.ts";
 import { type Part, readChatCompletion, readChatStream } from "./chat-stream.ts";
+import { hasManyParts } from "./many-parts.ts";
 import {
   callOptions,
   hasPackage,
@@ -256,6 +257,7 @@ function readJsonResponse(
 }
 
 function parseCompletion(text: string): unknown {
+  if (hasManyParts(text)) return undefined;
   try {
     const body = JSON.parse(text);
     return body?.error || !body?.choices?.[0]?.message ? undefined : body;

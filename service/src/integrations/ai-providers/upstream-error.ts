@@ -1,4 +1,5 @@
 import { type TimeoutPhase, timeoutPhases } from "./ai-provider.ts";
+import { hasManyParts } from "./many-parts.ts";
 
 /**
  * The safe parts of an error of the SDK or `fetch`. Only `message` may quote the prompt or the key; it is compared and never shown.
@@ -125,7 +126,7 @@ interface ErrorBody {
 
 /** OpenAI-like providers, Anthropic and Google wrap it in `error`. Mistral does not wrap it, and xAI's `error` is the message. */
 function parseBody(text: unknown): ErrorBody | undefined {
-  if (typeof text !== "string") return undefined;
+  if (typeof text !== "string" || hasManyParts(text)) return undefined;
   try {
     const parsed: unknown = JSON.parse(text);
     // Google's streaming endpoint wraps its error in a list.
