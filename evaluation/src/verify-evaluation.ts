@@ -376,14 +376,14 @@ class Verifier {
     this.#checkJudgeColumns(judge);
     if (cases.size === testSet.cases.length && !(await this.#hasRubrics(judge, inOrder(cases))))
       this.problems.push("The rubrics have another hash than the evaluation names.");
-    const questions = this.#countQuestions(judge, cases);
+    const judgedAssertions = this.#countJudgedAssertions(judge, cases);
     if (judge.embedding && cases.size === testSet.cases.length && !comparesAny(judge, cases))
       this.problems.push("An embedding model is named, and no case compares embeddings.");
-    if (questions.every((count) => count === 0))
+    if (judgedAssertions.every((count) => count === 0))
       this.problems.push("A judge is named, and no case has anything to judge.");
     const judgedCases = new Set(results.filter(({ judgment }) => judgment).map((run) => run.case));
     for (const run of results) {
-      const asked = questions[run.case];
+      const asked = judgedAssertions[run.case];
       const isJudged = asked === undefined ? judgedCases.has(run.case) : asked > 0;
       if (isJudged !== Boolean(run.judgment))
         this.problems.push(`${nameOf(run)} has ${isJudged ? "no" : "a"} verdict of the judge.`);
@@ -403,7 +403,7 @@ class Verifier {
   }
 
   /** How much a judge is asked about an output of each case; undefined: a hidden case of a proof that does not say so. */
-  #countQuestions(judge: SignedJudge, cases: ReadonlyMap<number, TestCase>): (number | undefined)[] {
+  #countJudgedAssertions(judge: SignedJudge, cases: ReadonlyMap<number, TestCase>): (number | undefined)[] {
     return this.#statement.testSet.cases.map(({ judgedAssertions: signed }, index) => {
       const testCase = cases.get(index);
       if (!testCase) return signed;

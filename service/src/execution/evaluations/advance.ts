@@ -18,7 +18,7 @@ import { placeFinder, toColumnRun } from "./column-run.ts";
 import { toRunInput } from "./evaluation-plan.ts";
 import { type Grade, gradeInProcess } from "./grading-process.ts";
 import { listCallsOfJudge, storeJudgments } from "./judge-outputs.ts";
-import { isOfEmbedding, type JudgeCall, toJudgeRun } from "./judge-run.ts";
+import { isEmbeddingStep, type JudgeCall, toJudgeRun } from "./judge-run.ts";
 import {
   type CompletedEvaluation,
   notifyOfCompletion,
@@ -218,9 +218,9 @@ function endReasonOf(
 /** "0 of n" would replace a card with verdicts, although no judge read anything, or no text was compared. */
 function findJudgeFailure(items: EndedItem[]): EndReason | null {
   // Without questions, there is nothing to compare: their own step has the error.
-  const embedded = items.filter((item) => isOfEmbedding(item) && item.error?.code !== "EXPRESSION_FAILED");
+  const embedded = items.filter((item) => isEmbeddingStep(item) && item.error?.code !== "EXPRESSION_FAILED");
   for (const [calls, name] of [
-    [items.filter((item) => !isOfEmbedding(item)), "call of the judge"],
+    [items.filter((item) => !isEmbeddingStep(item)), "call of the judge"],
     [embedded, "embedding"],
   ] as const) {
     const [first] = calls;

@@ -60,19 +60,19 @@ const EXPECTED_QUESTION = "word ".repeat(20);
 function estimateJudge(ctx: Context, { testSet }: EvaluationPlan, judge: StoredJudge): number {
   const outputs = testSet.cases.map((_, caseN) => ({ caseN, repeatN: 0, output: EXPECTED_OUTPUT }));
   const calls = listJudgeCalls(testSet.cases as TestCase[], outputs, judge).filter(isAsked);
-  return calls.reduce((sum, { question }) => sum + estimateQuestion(ctx, judge, question), 0);
+  return calls.reduce((sum, { request }) => sum + estimateRequest(ctx, judge, request), 0);
 }
 
-function estimateQuestion(ctx: Context, judge: StoredJudge, question: AskedCall["question"]): number {
+function estimateRequest(ctx: Context, judge: StoredJudge, request: AskedCall["request"]): number {
   const ask = (instructions: string, message: string) =>
     estimateCall(ctx, judge, toJudgeMessages(instructions, message), JUDGE_OPTIONS) ?? 0;
-  if (question.kind === "rubric") return ask(judge.instructions, question.message);
+  if (request.kind === "rubric") return ask(judge.instructions, request.message);
   const embedding = required(judge.embedding, "the embedding model of a judge");
-  const { text } = question;
-  if (question.kind === "similar") return estimateEmbedding(ctx, embedding, [text, ...question.references]);
+  const { text } = request;
+  if (request.kind === "similar") return estimateEmbedding(ctx, embedding, [text, ...request.references]);
   const questions = Array<string>(QUESTION_COUNT).fill(EXPECTED_QUESTION);
   return (
-    ask(embedding.instructions, question.message) + estimateEmbedding(ctx, embedding, [text, ...questions])
+    ask(embedding.instructions, request.message) + estimateEmbedding(ctx, embedding, [text, ...questions])
   );
 }
 

@@ -103,12 +103,12 @@ const toRefusedCall = (reason: string): EndedCall => ({
   call: { step: null, costUsd: null, latencyMs: null, answer: null },
 });
 
-function toEndedCall({ step, question }: AskedCall, ended: EndedItems): EndedCall | null {
+function toEndedCall({ step, request }: AskedCall, ended: EndedItems): EndedCall | null {
   const item = findEnded(ended, step);
   if (!item) return null;
   const { costUsd, latencyMs } = item;
-  if (question.kind !== "relevance") {
-    const reply = question.kind === "rubric" ? toReply(item) : toCosines(item);
+  if (request.kind !== "relevance") {
+    const reply = request.kind === "rubric" ? toReply(item) : toCosines(item);
     return { reply, call: { step, costUsd, latencyMs, answer: reply.answer } };
   }
   const writing = toQuestionsStep(step);

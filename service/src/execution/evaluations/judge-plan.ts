@@ -40,7 +40,7 @@ export async function planJudge(
   { judge, repeats }: EvaluateProduct,
 ): Promise<PlannedJudge | null> {
   if (!judge) return null;
-  mustHaveQuestions(testSet, judge, repeats);
+  mustHaveJudgedAssertions(testSet, judge, repeats);
   const { provider } = await findRunKey(ctx, caller, judge.apiKeyId);
   const model = judge.model ?? defaultModels[provider];
   if (!model)
@@ -66,7 +66,7 @@ export async function planJudge(
   };
 }
 
-function mustHaveQuestions(testSet: StoredTestSet, judge: RequestedJudge, repeats: number): void {
+function mustHaveJudgedAssertions(testSet: StoredTestSet, judge: RequestedJudge, repeats: number): void {
   const each = countJudgeCalls(testSet, judge);
   if (each === 0)
     throw ruleViolation(

@@ -33,13 +33,13 @@ export interface CallStep {
 }
 
 /** What is asked about one assertion and one output. */
-type Question =
+type JudgeRequest =
   | { kind: "rubric"; message: string }
   | { kind: "similar"; text: string; references: string[] }
   /** The judge writes questions to the message, which are compared with `text`. */
   | { kind: "relevance"; message: string; text: string };
 
-export type AskedCall = Place & { step: CallStep; question: Question };
+export type AskedCall = Place & { step: CallStep; request: JudgeRequest };
 
 interface RefusedCall extends Place {
   step: null;
@@ -84,13 +84,13 @@ export function listJudgeCalls(
     assertions.set(place.caseN, ofCase);
     const texts: OutputTexts | null = isFull ? null : new OutputTexts(output);
     for (const assertion of ofCase) {
-      const question = texts ? toQuestionAbout(assertion, texts) : COLUMN_TOO_LONG;
-      if (typeof question !== "string") sum += lengthOf(question);
+      const request = texts ? toJudgeRequest(assertion, texts) : COLUMN_TOO_LONG;
+      if (typeof request !== "string") sum += lengthOf(request);
       isFull ||= sum > MAX_JUDGE_COLUMN_CHARACTERS;
       calls.push(
-        isFull || typeof question === "string"
-          ? { ...place, step: null, reason: isFull ? COLUMN_TOO_LONG : String(question) }
-          : { ...place, step: maps.place(question), question },
+        isFull || typeof request === "string"
+          ? { ...place, step: null, reason: isFull ? COLUMN_TOO_LONG : String(request) }
+          : { ...place, step: maps.place(request), request },
       );
     }
   }
@@ -129,16 +129,16 @@ class OutputTexts {
 }
 
 /** Or why the judge is not asked. */
-function toQuestionAbout(assertion: JudgedAssertion, output: OutputTexts): Question | string {
-  const question = assertion.kind === "similar" ? toSimilar(assertion, output) : toPrompt(assertion, output);
-  if (typeof question === "string") return question;
-  return lengthOf(question) > MAX_JUDGE_MESSAGE_CHARACTERS ? TOO_LONG : question;
+function toJudgeRequest(assertion: JudgedAssertion, output: OutputTexts): JudgeRequest | string {
+  const request = assertion.kind === "similar" ? toSimilar(assertion, output) : toPrompt(assertion, output);
+  if (typeof request === "string") return request;
+  return lengthOf(request) > MAX_JUDGE_MESSAGE_CHARACTERS ? TOO_LONG : request;
 }
 
 function toSimilar(
   { references }: Extract<JudgedAssertion, { kind: "similar" }>,
   { plain }: OutputTexts,
-): Question | string {
+): JudgeRequest | string {
   if (references.length >= MAX_EMBEDDED_TEXTS) return MANY_REFERENCES;
   // Before it is written as JSON, which may be six times as long.
   if (plain.length > MAX_JUDGE_MESSAGE_CHARACTERS) return TOO_LONG;
@@ -148,7 +148,7 @@ function toSimilar(
 function toPrompt(
   assertion: Exclude<JudgedAssertion, { kind: "similar" }>,
   { escaped }: OutputTexts,
-): Question | string {
+): JudgeRequest | string {
   if (escaped === null) return TOO_LONG;
   if (assertion.kind === "relevance") {
     const { text } = assertion;
@@ -159,31 +159,31 @@ function toPrompt(
   return { kind: "rubric", message: joinJudgeMessage({ rubric, output: escaped }) };
 }
 
-const textsOf = (question: Question): string[] => {
-  if (question.kind === "rubric") return [question.message];
-  if (question.kind === "relevance") return [question.message, question.text];
-  return [question.text, ...question.references];
+const textsOf = (request: JudgeRequest): string[] => {
+  if (request.kind === "rubric") return [request.message];
+  if (request.kind === "relevance") return [request.message, request.text];
+  return [request.text, ...request.references];
 };
 
 /** Of a message, or of the texts as JSON: hostile ones are six times as long there. */
-const lengthOf = (question: Question): number =>
-  question.kind === "rubric" ? question.message.length : JSON.stringify(textsOf(question)).length;
+const lengthOf = (request: JudgeRequest): number =>
+  request.kind === "rubric" ? request.message.length : JSON.stringify(textsOf(request)).length;
 
-/** The maps in which each kind of question is asked. No name is part of another: an expression gets each input whose name it contains. */
+/** The maps of each kind of request. No name is part of another: an expression gets each input whose name it contains. */
 const MAP_NAMES = { rubric: "judge", similar: "similar", relevance: "relevance" } as const;
 const QUESTIONS_NAME = "questions";
 
-/** Gives each question its place, and begins another map where one is full. */
+/** Gives each request its place, and begins another map where one is full. */
 class MapPlaces {
-  readonly #open = new Map<Question["kind"], { map: number; items: number; characters: number }>();
+  readonly #open = new Map<JudgeRequest["kind"], { map: number; items: number; characters: number }>();
 
-  place(question: Question): CallStep {
-    const length = itemLengthOf(question);
-    let { map, items, characters } = this.#open.get(question.kind) ?? { map: 0, items: 0, characters: 0 };
+  place(request: JudgeRequest): CallStep {
+    const length = itemLengthOf(request);
+    let { map, items, characters } = this.#open.get(request.kind) ?? { map: 0, items: 0, characters: 0 };
     if (items === MAX_ITEMS || characters + length > MAX_ITEMS_CHARACTERS)
       [map, items, characters] = [map + 1, 0, 0];
-    this.#open.set(question.kind, { map, items: items + 1, characters: characters + length + 1 });
-    return { id: toStepId(MAP_NAMES[question.kind], map), item: items };
+    this.#open.set(request.kind, { map, items: items + 1, characters: characters + length + 1 });
+    return { id: toStepId(MAP_NAMES[request.kind], map), item: items };
   }
 }
 
@@ -191,8 +191,8 @@ class MapPlaces {
 const NAMES_LENGTH = 40;
 
 /** Characters of its texts as items of the maps; of `relevance`, those of both maps. */
-const itemLengthOf = (question: Question): number =>
-  JSON.stringify(textsOf(question)).length - "[]".length + (question.kind === "similar" ? NAMES_LENGTH : 0);
+const itemLengthOf = (request: JudgeRequest): number =>
+  JSON.stringify(textsOf(request)).length - "[]".length + (request.kind === "similar" ? NAMES_LENGTH : 0);
 
 const toStepId = (name: string, map: number): string => `${name}${String(map).padStart(2, "0")}`;
 
@@ -202,7 +202,7 @@ export const toQuestionsStep = ({ id, item }: CallStep): CallStep => ({
   item,
 });
 
-export const isOfEmbedding = ({ stepId }: { stepId: string }): boolean =>
+export const isEmbeddingStep = ({ stepId }: { stepId: string }): boolean =>
   stepId.startsWith(MAP_NAMES.similar) || stepId.startsWith(MAP_NAMES.relevance);
 
 type RunJudge = Pick<StoredJudge, "provider" | "model" | "instructions" | "embedding">;
@@ -232,22 +232,22 @@ interface RunPart {
 }
 
 function toMaps(judge: RunJudge, id: string, asked: readonly AskedCall[]): RunPart {
-  const questions = asked.map(({ question }) => question);
-  const [{ kind } = { kind: "rubric" as const }] = questions;
+  const requests = asked.map(({ request }) => request);
+  const [{ kind } = { kind: "rubric" as const }] = requests;
   if (kind === "rubric")
     return toRubricMap(
       judge,
       id,
-      questions.filter(isRubric).map(({ message }) => message),
+      requests.filter(isRubric).map(({ message }) => message),
     );
   const embedding = required(judge.embedding, "the embedding model of a judge");
-  if (kind === "similar") return toSimilarMap(embedding, id, questions.filter(isOfSimilar));
-  return toRelevanceMaps(judge, embedding, id, questions.filter(isOfRelevance));
+  if (kind === "similar") return toSimilarMap(embedding, id, requests.filter(isOfSimilar));
+  return toRelevanceMaps(judge, embedding, id, requests.filter(isOfRelevance));
 }
 
-const isRubric = (question: Question) => question.kind === "rubric";
-const isOfSimilar = (question: Question) => question.kind === "similar";
-const isOfRelevance = (question: Question) => question.kind === "relevance";
+const isRubric = (request: JudgeRequest) => request.kind === "rubric";
+const isOfSimilar = (request: JudgeRequest) => request.kind === "similar";
+const isOfRelevance = (request: JudgeRequest) => request.kind === "relevance";
 
 const toMap = (id: string, work: object) => ({
   ...{ id, type: "map", items: `input.${id}` },
@@ -273,17 +273,17 @@ const toEmbeddingWork = ({ provider, model }: StoredEmbedding, text: string, com
 const toSimilarMap = (
   embedding: StoredEmbedding,
   id: string,
-  questions: Extract<Question, { kind: "similar" }>[],
+  requests: Extract<JudgeRequest, { kind: "similar" }>[],
 ): RunPart => ({
   steps: [toMap(id, toEmbeddingWork(embedding, "item.text", "item.references"))],
-  input: { [id]: questions.map(({ text, references }) => ({ text, references })) },
+  input: { [id]: requests.map(({ text, references }) => ({ text, references })) },
 });
 
 function toRelevanceMaps(
   judge: RunJudge,
   embedding: StoredEmbedding,
   id: string,
-  questions: Extract<Question, { kind: "relevance" }>[],
+  requests: Extract<JudgeRequest, { kind: "relevance" }>[],
 ): RunPart {
   const { id: writing } = toQuestionsStep({ id, item: 0 });
   const written = { ...toPromptWork(judge, embedding.instructions), output: QUESTIONS_SCHEMA };
@@ -291,8 +291,8 @@ function toRelevanceMaps(
   return {
     steps: [toMap(writing, written), { ...toMap(id, compared), needs: [writing] }],
     input: {
-      [writing]: questions.map(({ message }) => message),
-      [id]: questions.map(({ text }) => text),
+      [writing]: requests.map(({ message }) => message),
+      [id]: requests.map(({ text }) => text),
     },
   };
 }

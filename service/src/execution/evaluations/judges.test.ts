@@ -510,7 +510,7 @@ test("messages that are together too long for a judge: those before the limit ar
   const escaped = "<".repeat(16_000);
   const calls = listOf([..."a".repeat(3), escaped, ...Array(12).fill("b".repeat(99_000)), "last"]);
   const sent = calls.flatMap((call) =>
-    call.step && call.question.kind === "rubric" ? [call.question.message] : [],
+    call.step && call.request.kind === "rubric" ? [call.request.message] : [],
   );
   assert.equal(readJudgeMessage(sent[12] ?? "")?.output, escaped);
   assert.deepEqual(
