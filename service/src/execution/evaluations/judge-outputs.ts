@@ -9,7 +9,7 @@ import {
 } from "@stoa/evaluation/judgment";
 import type { StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
 import type { Context } from "../../core/context.ts";
-import { SANDBOX_LABEL } from "../../integrations/ai-providers/sandbox.ts";
+import { withoutSandboxLabel } from "../../integrations/ai-providers/sandbox.ts";
 import type { EndedItem } from "../workflow-runs/ended-items.ts";
 import {
   type AskedCall,
@@ -122,7 +122,7 @@ function toEndedCall({ step, request }: AskedCall, ended: EndedItems): EndedCall
 function toReply({ output, error }: EndedItem): JudgeReply {
   if (error) return { answer: null, reason: `The judge gave no answer: ${error.code}.` };
   const text = typeof output === "string" ? output : "";
-  return readJudgeAnswer(text.startsWith(SANDBOX_LABEL) ? text.slice(SANDBOX_LABEL.length) : text);
+  return readJudgeAnswer(withoutSandboxLabel(text));
 }
 
 const MAX_REASON_CHARACTERS = 1_000;

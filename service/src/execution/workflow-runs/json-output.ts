@@ -2,7 +2,7 @@ import { type JsonSchema, validateValue } from "@stoa/evaluation/json-schema";
 import type { Context } from "../../core/context.ts";
 import { formatPath } from "../../core/errors.ts";
 import type { Message, ProviderAnswer } from "../../integrations/ai-providers/ai-provider.ts";
-import { SANDBOX_LABEL } from "../../integrations/ai-providers/sandbox.ts";
+import { withoutSandboxLabel } from "../../integrations/ai-providers/sandbox.ts";
 import { isTooDeep, MAX_DEPTH } from "../../platform/http/json-body.ts";
 import { askForText, endCall } from "../provider-keys/provider-calls.ts";
 import type { RunContext } from "./prepare-step.ts";
@@ -59,7 +59,7 @@ function stripFence(text: string): string {
 const FENCES: ReadonlySet<string> = new Set(["```", "```json"]);
 
 function parseOutput(text: string, schema: JsonSchema): ParsedOutput {
-  const unlabeled = text.startsWith(SANDBOX_LABEL) ? text.slice(SANDBOX_LABEL.length) : text;
+  const unlabeled = withoutSandboxLabel(text);
   if (isTooDeep(Buffer.from(unlabeled)))
     return { fits: false, faults: [`It is nested deeper than ${MAX_DEPTH} levels.`] };
   let value: unknown;

@@ -19,6 +19,9 @@ export interface SandboxOptions {
 /** Marks every answer, so that it is not mistaken for a model's. */
 export const SANDBOX_LABEL = "[sandbox] ";
 
+export const withoutSandboxLabel = (text: string): string =>
+  text.startsWith(SANDBOX_LABEL) ? text.slice(SANDBOX_LABEL.length) : text;
+
 /** Long enough to press cancel. */
 const SLOW_MS = 5_000;
 
@@ -138,8 +141,10 @@ const DIMENSIONS = 1_024;
  */
 function countWords(text: string): number[] {
   const vector = Array<number>(DIMENSIONS).fill(0);
-  const unlabeled = text.startsWith(SANDBOX_LABEL) ? text.slice(SANDBOX_LABEL.length) : text;
-  const words = unlabeled.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const words =
+    withoutSandboxLabel(text)
+      .toLowerCase()
+      .match(/[\p{L}\p{N}]+/gu) ?? [];
   const dimensions = words.map((word) => 1 + (hashWord(word) % (DIMENSIONS - 1)));
   for (const dimension of dimensions.length > 0 ? dimensions : [0])
     vector[dimension] = (vector[dimension] ?? 0) + 1;
@@ -182,8 +187,7 @@ function practiceQuestions({ messages: [system, user, ...others] }: ProviderCall
   if (system?.content !== QUESTION_INSTRUCTIONS || !user || others.length > 0) return null;
   const output = readQuestionsMessage(user.content);
   if (output === null) return null;
-  const text = output.startsWith(SANDBOX_LABEL) ? output.slice(SANDBOX_LABEL.length) : output;
-  const repeated = text.slice(0, MAX_REPEATED).toWellFormed();
+  const repeated = withoutSandboxLabel(output).slice(0, MAX_REPEATED).toWellFormed();
   return JSON.stringify(Array(QUESTION_COUNT).fill(`${repeated}?`));
 }
 
