@@ -1,5 +1,4 @@
 import { type EmbeddingProvider, embeddingProviders } from "@stoa/contract";
-import type { FetchOptions } from "../egress/guarded-fetch.ts";
 import {
   type EmbeddingAnswer,
   type EmbeddingCall,
@@ -9,6 +8,7 @@ import {
 } from "./ai-provider.ts";
 import { toModelName } from "./answer.ts";
 import type { AnswerAllocation, AnswerMemory } from "./answer-memory.ts";
+import { fetchForCall } from "./call-fetch.ts";
 import { mustHaveBaseUrl, type ProviderAccess } from "./models.ts";
 import { type CallFailure, toFailure } from "./provider-errors.ts";
 import { readEmbeddings } from "./read-embeddings.ts";
@@ -101,15 +101,7 @@ class EmbeddingAttempt {
   }
 
   readonly #send: typeof globalThis.fetch = async (input, init) => {
-    const { timeoutMs, progress } = this.#call;
-    const options: RequestInit & FetchOptions = {
-      ...init,
-      silenceMs: timeoutMs,
-      onSent: () => {
-        if (progress) progress.isSent = true;
-      },
-    };
-    const response = await this.#providers.fetch(input, options);
+    const response = await fetchForCall(this.#providers.fetch, this.#call)(input, init);
     this.#status = response.status;
     return response;
   };

@@ -1,9 +1,9 @@
 import { followSignal } from "../../core/follow-signal.ts";
 import { GrowingText } from "../../core/growing-text.ts";
-import type { FetchOptions } from "../egress/guarded-fetch.ts";
 import { type ProviderAnswer, type ProviderCall, ProviderError, type ProviderId } from "./ai-provider.ts";
 import { type CallResult, toAnswer } from "./answer.ts";
 import type { AnswerAllocation, AnswerMemory } from "./answer-memory.ts";
+import { fetchForCall } from "./call-fetch.ts";
 import { sendChatRequest } from "./chat-request.ts";
 import { type Part, readChatCompletion, readChatStream } from "./chat-stream.ts";
 import { hasManyParts } from "./many-parts.ts";
@@ -191,15 +191,7 @@ class Attempt {
   }
 
   readonly #send: typeof globalThis.fetch = async (input, init) => {
-    const { timeoutMs, progress } = this.#call;
-    const fetchOptions: RequestInit & FetchOptions = {
-      ...init,
-      silenceMs: timeoutMs,
-      onSent: () => {
-        if (progress) progress.isSent = true;
-      },
-    };
-    const response = await this.#providers.fetch(input, fetchOptions);
+    const response = await fetchForCall(this.#providers.fetch, this.#call)(input, init);
     this.#status = response.status;
     return response;
   };
