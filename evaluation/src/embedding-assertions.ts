@@ -1,3 +1,4 @@
+import { toInputText } from "./input-text.ts";
 import { baseType } from "./split-assertions.ts";
 import { renderTemplate, renderValue } from "./template.ts";
 import type { Assertion } from "./test-case.ts";
@@ -41,12 +42,6 @@ export function toQuestion({ value }: Assertion, input: Record<string, unknown>)
   if (typeof value === "string") return renderTemplate(value, input);
   return typeof input["query"] === "string" ? input["query"] : toInputText(input);
 }
-
-/** A line for each variable. */
-export const toInputText = (input: Record<string, unknown>): string =>
-  Object.entries(input)
-    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
-    .join("\n");
 
 export const QUESTION_COUNT = 3;
 

@@ -1,5 +1,5 @@
 import type { TestCaseInput } from "@stoa/contract";
-import { toInputText } from "@stoa/evaluation/embedding-assertions";
+import { toInputText } from "@stoa/evaluation/input-text";
 import { ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { MAX_STEPS } from "../../formats/workflow-definition/workflow-schema.ts";

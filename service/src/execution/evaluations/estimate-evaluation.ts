@@ -1,6 +1,7 @@
 import type { EvaluateProduct, EvaluationEstimate } from "@stoa/contract";
 import type { TestCase } from "@stoa/evaluation";
-import { QUESTION_COUNT, toInputText } from "@stoa/evaluation/embedding-assertions";
+import { QUESTION_COUNT } from "@stoa/evaluation/embedding-assertions";
+import { toInputText } from "@stoa/evaluation/input-text";
 import type { Context, Member } from "../../core/context.ts";
 import { required } from "../../core/required.ts";
 import { parseMessages, renderMessages } from "../../formats/prompt-template/template.ts";

@@ -1,5 +1,5 @@
 import { type EvaluateProduct, MAX_RUNS_OF_COLUMN } from "@stoa/contract";
-import { toInputText } from "@stoa/evaluation/embedding-assertions";
+import { toInputText } from "@stoa/evaluation/input-text";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import { findInputProblems } from "../../catalog/test-sets/case-problems.ts";
 import { findTestSet, type StoredTestSet } from "../../catalog/test-sets/test-sets.ts";
