@@ -21,10 +21,19 @@ export const providerName = (id: string): string => (id === "sandbox" ? "Sandbox
 /** Whose address the person knows, not the service. */
 export const hasOwnAddress = (id: string): boolean => id === "ollama" || id === "openai-compatible";
 
-/** Those that answer with embeddings. */
-export const HAS_EMBEDDINGS: ReadonlySet<string> = new Set([
-  ...["openai", "mistral", "openrouter", "ollama", "openai-compatible", "sandbox"],
+const WITH_EMBEDDINGS = new Set([
+  "openai",
+  "mistral",
+  "openrouter",
+  "ollama",
+  "openai-compatible",
+  "sandbox",
 ]);
+
+export const hasEmbeddings = (id: string): boolean => WITH_EMBEDDINGS.has(id);
+
+/** Those of `PROVIDERS` that have them. */
+export const EMBEDDING_PROVIDERS = PROVIDERS.filter(hasEmbeddings);
 
 const ANY_MODEL = new Set(["openrouter", "ollama", "openai-compatible", "sandbox"]);
 

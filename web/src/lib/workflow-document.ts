@@ -1,4 +1,4 @@
-import { HAS_EMBEDDINGS } from "./providers.ts";
+import { hasEmbeddings } from "./providers.ts";
 
 /** A workflow while its author edits it: it may have any shape that JSON can have. */
 
@@ -121,7 +121,7 @@ export function newStep(type: StepType, id: string, needs: string[], provider: s
     approval: { timeoutSeconds: 86_400, prompt: "Go on?" },
     transform: { value: needs.length === 1 ? `steps.${needs[0]}.output` : '"text"' },
     embedding: {
-      ...(HAS_EMBEDDINGS.has(provider) ? { provider } : { provider: "openai" }),
+      provider: hasEmbeddings(provider) ? provider : "openai",
       text: needs.length === 1 ? `steps.${needs[0]}.output` : '"text"',
       compareTo: '["other text"]',
     },

@@ -1,10 +1,8 @@
 import type { EvaluateProduct, TestSet } from "@stoa/sdk";
-import { HAS_EMBEDDINGS, PROVIDERS } from "../../lib/providers.ts";
+import { EMBEDDING_PROVIDERS, PROVIDERS } from "../../lib/providers.ts";
 import { type KeyChoice, type Target, useKeyChoices } from "../running/run-target.ts";
 import { TargetFields } from "../running/target-fields.tsx";
 import { useTestedProduct } from "./tested-product.ts";
-
-const EMBEDDING_PROVIDERS = PROVIDERS.filter((id) => HAS_EMBEDDINGS.has(id));
 
 /** The models that judge. */
 export interface Judge {

@@ -1,7 +1,7 @@
 import type { AiModel } from "@stoa/sdk";
 import { useQuery } from "@tanstack/react-query";
 import { useId } from "react";
-import { HAS_EMBEDDINGS, PROVIDERS, providerName } from "../../lib/providers.ts";
+import { EMBEDDING_PROVIDERS, PROVIDERS, providerName } from "../../lib/providers.ts";
 import {
   type FieldPath,
   isObject,
@@ -171,7 +171,7 @@ function ModelFields({ stepId, work, path, set, mode }: WorkFieldsProps & { mode
   const provider = textOf(work["provider"]);
   const models = useModels(provider === "" ? undefined : provider, mode);
   const listId = useId();
-  const offered = PROVIDERS.filter((id) => mode === "chat" || HAS_EMBEDDINGS.has(id));
+  const offered = mode === "embedding" ? EMBEDDING_PROVIDERS : PROVIDERS;
   return (
     <div className="workflow-pair">
       <EditedField stepId={stepId} path={[...path, "provider"]} label="Provider">
