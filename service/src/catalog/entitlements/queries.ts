@@ -14,10 +14,9 @@ export const insertEntitlement = compileOnce((tx, entitlement: NewEntitlement) =
 );
 
 export const findLive = async (db: Queries, buyerId: string, productId: string) =>
-  (await listLive(db, { buyerId, productId })).rows[0];
+  (await findLiveRow(db, { buyerId, productId })).rows[0];
 
-/** One at most. */
-const listLive = compileOnce((db, { buyerId, productId }: Pick<NewEntitlement, "buyerId" | "productId">) =>
+const findLiveRow = compileOnce((db, { buyerId, productId }: Pick<NewEntitlement, "buyerId" | "productId">) =>
   db
     .selectFrom("entitlements")
     .select(["orderId", "major", "status", "usedAt"])

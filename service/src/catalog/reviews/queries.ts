@@ -52,10 +52,9 @@ export const lockReview = (tx: Tx, id: string) =>
   reviews(tx).where("r.id", "=", id).forUpdate(["r"]).executeTakeFirst();
 
 export const lockReviewOf = async (tx: Tx, authorId: string, productId: string) =>
-  (await lockReviewsOf(tx, { authorId, productId })).rows[0];
+  (await lockReviewRow(tx, { authorId, productId })).rows[0];
 
-/** One at most. */
-const lockReviewsOf = compileOnce((tx, { authorId, productId }: { authorId: string; productId: string }) =>
+const lockReviewRow = compileOnce((tx, { authorId, productId }: { authorId: string; productId: string }) =>
   reviews(tx).where("r.authorId", "=", authorId).where("r.productId", "=", productId).forUpdate(["r"]),
 );
 

@@ -5,12 +5,11 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
 export async function findDefaultMethod(db: Queries, userId: string): Promise<string | null> {
-  const { rows } = await listDefaultMethods(db, { userId });
+  const { rows } = await findDefaultMethodRow(db, { userId });
   return rows[0]?.methodId ?? null;
 }
 
-/** One at most. */
-const listDefaultMethods = compileOnce((db, { userId }: { userId: string }) =>
+const findDefaultMethodRow = compileOnce((db, { userId }: { userId: string }) =>
   db.selectFrom("paymentCustomers").select("defaultMethodId as methodId").where("userId", "=", userId),
 );
 
