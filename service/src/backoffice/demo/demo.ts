@@ -30,8 +30,8 @@ import { type Random, seededRandom } from "./seeded-random.ts";
 const SEED = 20_260_320;
 /** Products appear in the six months before the last three, sales happen in these three. */
 const LISTED_DAYS = { from: 270, to: 95 };
-/** Products of a release are written together, which takes less than half of the CPU time. */
-const RELEASES_PER_SELLER = 5;
+/** Products that a seller publishes on one day are written together, which takes less than half of the CPU time. */
+const PUBLISHING_DAYS_PER_SELLER = 5;
 const SALES_DAYS = 90;
 const SALES = 1_200;
 const REVIEWS_PER_SALE = 0.35;
@@ -154,8 +154,8 @@ async function createProducts(ctx: Context): Promise<void> {
   const sellers = await Promise.all(
     people.sellers.map((seller) => createUser(opening, { ...seller, demo: true })),
   );
-  const releases = sellers.flatMap((seller) => drawReleaseDays(random).map((day) => ({ seller, day })));
-  const itemsOf = Map.groupBy(offers, () => random.pick(releases));
+  const occasions = sellers.flatMap((seller) => drawPublishingDays(random).map((day) => ({ seller, day })));
+  const itemsOf = Map.groupBy(offers, () => random.pick(occasions));
   const published = await mapInBatches([...itemsOf], 4, async ([{ seller, day }, items]) =>
     publishProducts(atTime(ctx, daysAfter(ctx.now(), -day)), demoCaller(seller), items),
   );
@@ -172,13 +172,13 @@ async function listWeightedProducts(ctx: Context): Promise<WeightedProduct[]> {
 }
 
 /** Days before today on which a seller publishes products. */
-const drawReleaseDays = (random: Random): number[] =>
+const drawPublishingDays = (random: Random): number[] =>
   Array.from(
-    { length: RELEASES_PER_SELLER },
+    { length: PUBLISHING_DAYS_PER_SELLER },
     () => LISTED_DAYS.to + random.next() * (LISTED_DAYS.from - LISTED_DAYS.to),
   );
 
-/** Returns their views. */
+/** Returns the new products with their views. */
 async function publishProducts(
   ctx: Context,
   seller: Member,
