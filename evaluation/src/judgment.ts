@@ -107,10 +107,10 @@ interface Judged {
 
 /**
  * The verdict of a case's judged assertions from the judge's replies, which are in the order of `listJudgedAssertions`. As promptfoo's
- * `llm-rubric`, an assertion passes if the answer says so and its score reaches the threshold. The case passes if each assertion passes or,
- * with a threshold, if the weighted mean of their scores reaches it; deterministic assertions have no part in it. It is undecided if
- * that depends on an assertion without an answer. Null: the judge is asked about none of the case's assertions. `similar` and
- * `answer-relevance` pass if their cosine reaches the threshold.
+ * `llm-rubric`, an assertion passes if the answer says so and its score reaches the threshold; `similar` and `answer-relevance` pass if their
+ * cosine reaches it. The case passes if each assertion passes or, with a threshold, if the weighted mean of their scores reaches it;
+ * deterministic assertions have no part in it. It is undecided if that depends on an assertion without an answer. Null: the judge is asked
+ * about none of the case's assertions.
  */
 export function judgeCase(
   testCase: TestCase,

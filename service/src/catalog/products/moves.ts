@@ -93,7 +93,7 @@ async function checkOrRefuse(
   try {
     if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
     mustHaveStatus(product, moves.publish.from);
-    return await checkMove(ctx, tx, product, wayOf(ctx, product, "publish"));
+    return await checkMove(ctx, tx, product, resolveMove(ctx, product, "publish"));
   } catch (error) {
     if (error instanceof ApiError) return { error };
     throw error;
@@ -158,7 +158,7 @@ async function lockAndMove(
     async (tx, product) => {
       mustHaveStatus(product, moves[name].from);
       checkIfMatch(input.ifMatch ?? null, { ...seen, revision: product.revision }, caller);
-      const checked = await checkMove(ctx, tx, product, wayOf(ctx, product, name), input);
+      const checked = await checkMove(ctx, tx, product, resolveMove(ctx, product, name), input);
       await sendInOrder(tx, [
         () => ctx.idempotencyKey?.bind(tx, toId("prod", product.id)),
         () => writeMoves(ctx, tx, [checked], { actorId: caller.userId, source: input.source }),
@@ -169,7 +169,7 @@ async function lockAndMove(
 }
 
 /** Under moderation, publishing means to submit. */
-const wayOf = (ctx: Context, product: LockedProduct, name: MoveName): MoveName =>
+const resolveMove = (ctx: Context, product: LockedProduct, name: MoveName): MoveName =>
   name === "publish" && isModerated(ctx, product) ? "submit" : name;
 
 function mustHaveStatus({ status }: LockedProduct, allowed: Move["from"]): void {

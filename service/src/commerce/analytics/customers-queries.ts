@@ -15,7 +15,7 @@ const revenue = sql.raw("sum(total_minor - tax_minor)");
 export interface CustomerReport {
   counts: CustomerCounts[];
   retained: Retained[];
-  /** Who spent most in the range, first. */
+  /** By the amount spent in the range, highest first. */
   top: CustomerRow[];
 }
 

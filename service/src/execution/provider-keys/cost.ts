@@ -118,7 +118,7 @@ export function findListPrice({ provider, model, at }: Omit<PricedCall, "usage">
 }
 
 /**
- * The list does not say it. Embedding models are recognized by their names, because some have a price of an output, which they never have.
+ * The price list has no modes. Embedding models are recognized by their names: some have a price of an output, although they never return one.
  * null: another kind, such as transcriptions.
  */
 function modeOf({ id, prices }: Pick<ModelInfo, "id" | "prices">): ModelMode | null {

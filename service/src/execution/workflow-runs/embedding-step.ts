@@ -15,7 +15,7 @@ interface EmbeddingStep {
   values: Record<string, unknown>;
 }
 
-/** A step that returns a vector, or cosines: vectors are long, and no expression could compare two of them. */
+/** The step returns a vector, or cosines: vectors are long, and no expression could compare two of them. */
 export async function prepareEmbedding(
   ctx: Context,
   run: RunContext,
@@ -53,7 +53,7 @@ function readTexts({
 
 const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
 
-/** The texts are messages to prices and limits of keys. An embedding has no output. */
+/** Prices and limits of keys count the texts as messages. An embedding has no output. */
 async function planEmbedding(
   { keys }: RunContext,
   { provider, model, timeoutSeconds }: EmbeddingWork,

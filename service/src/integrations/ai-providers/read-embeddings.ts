@@ -5,8 +5,8 @@ import { ErrorResponseFound } from "./upstream-error.ts";
 
 /** Above those of known models, which have at most 4,096. */
 const MAX_DIMENSIONS = 8_192;
-/** Of a vector's length: products of two such vectors are exact enough for a cosine. Models have about 1. */
-const SQUARES = { min: 1e-100, max: 1e100 };
+/** Of the squared length of a vector: within them, a cosine is exact enough. Vectors of models have a length of about 1. */
+const SQUARED_LENGTH = { min: 1e-100, max: 1e100 };
 
 interface EmbeddingResponse {
   vectors: number[][];
@@ -71,8 +71,8 @@ function findProblem(data: readonly unknown[], texts: number): string | null {
     if (vector.length !== (first as unknown[]).length) return "they have different numbers of dimensions";
     if (!vector.every((value) => typeof value === "number")) return "one has a value that is no number";
     const square = (vector as number[]).reduce((sum, value) => sum + value * value, 0);
-    if (square > SQUARES.max) return "one has a number that is not finite, or too large";
-    if (square < SQUARES.min) return "one is zero in all dimensions or nearly, so it has no direction";
+    if (square > SQUARED_LENGTH.max) return "one has a number that is not finite, or too large";
+    if (square < SQUARED_LENGTH.min) return "one is zero in all dimensions or nearly, so it has no direction";
   }
   return hasOrder(data as Item[]) ? null : "their indexes do not name each text once";
 }

@@ -14,20 +14,20 @@ export interface AuditRecord {
 }
 
 /** Runs in the transaction of the audited action, so that both commit or none. */
-export const recordAudit = (ctx: Context, tx: Queries, deed: AuditRecord): Promise<void> =>
-  recordAudits(ctx, tx, [deed]);
+export const recordAudit = (ctx: Context, tx: Queries, record: AuditRecord): Promise<void> =>
+  recordAudits(ctx, tx, [record]);
 
-export async function recordAudits(ctx: Context, tx: Queries, deeds: AuditRecord[]): Promise<void> {
-  const rows = deeds.map((deed) => ({
+export async function recordAudits(ctx: Context, tx: Queries, records: AuditRecord[]): Promise<void> {
+  const rows = records.map((record) => ({
     id: ctx.newId(),
-    actorId: deed.actorId,
-    action: deed.action,
-    targetType: deed.target?.type ?? null,
-    targetId: deed.target?.id ?? null,
-    ip: deed.source?.ip ?? null,
-    userAgent: deed.source?.userAgent ?? null,
-    requestId: deed.source?.requestId ?? null,
-    details: JSON.stringify(deed.details ?? {}),
+    actorId: record.actorId,
+    action: record.action,
+    targetType: record.target?.type ?? null,
+    targetId: record.target?.id ?? null,
+    ip: record.source?.ip ?? null,
+    userAgent: record.source?.userAgent ?? null,
+    requestId: record.source?.requestId ?? null,
+    details: JSON.stringify(record.details ?? {}),
     createdAt: ctx.now(),
   }));
   await tx.insertInto("auditLog").values(rows).execute();

@@ -90,7 +90,7 @@ export const StepNode = memo(function StepNode({ data }: NodeProps<StepNodeType>
   );
 });
 
-/** Of the minimap. */
+/** A step in the minimap. */
 export const MinimapStep = memo(function MinimapStep(props: MiniMapNodeProps) {
   const { id, x, y, width, height, borderRadius, className, shapeRendering } = props;
   const { isSelected } = useStepMarks(id);
