@@ -1,6 +1,7 @@
 import { createParser } from "eventsource-parser";
 import { z } from "zod";
 import type { Model } from "./answer.ts";
+import { hasManyParts } from "./many-parts.ts";
 
 export type Part =
   Awaited<ReturnType<Model["doStream"]>>["stream"] extends ReadableStream<infer P> ? P : never;
@@ -60,6 +61,7 @@ export async function* readChatStream(
     parser.feed(decoder.decode(bytes, { stream: true }));
     for (const frame of frames.splice(0)) {
       if (frame === DONE) continue;
+      if (hasManyParts(frame)) throw new SyntaxError("an event has too many parts");
       const rawValue: unknown = JSON.parse(frame);
       // Before parsing, because an error has another shape.
       yield { type: "raw", rawValue };

@@ -8,6 +8,7 @@ const OBJECT = 123;
 
 /** Whether JSON is too much work to be parsed, however short it is: any user may run the server. Numbers do not count: vectors have many. */
 export function hasManyParts(json: string): boolean {
+  if (json.length <= MAX_PARTS) return false;
   let parts = 0;
   for (let at = 0; at < json.length; at++) {
     const code = json.charCodeAt(at);

@@ -224,18 +224,23 @@ test("stream that is not read: the provider sends no more than the buffers hold"
   assert.ok(characters > 4_000_000 && characters <= 4 * 1024 * 1024, `${characters} characters were read`);
 });
 
+const completion = {
+  model: "m-2",
+  choices: [
+    { message: { role: "assistant", content: "Whole.", reasoning_content: "Hm." }, finish_reason: "stop" },
+  ],
+  usage: { prompt_tokens: 3, completion_tokens: 2 },
+};
+
 test("complete answer instead of a stream: is read, with its reasoning in the usage", async (t) => {
   const { server, providers } = await openTestProviders(t);
-  const completion = {
-    model: "m-2",
-    choices: [
-      { message: { role: "assistant", content: "Whole.", reasoning_content: "Hm." }, finish_reason: "stop" },
-    ],
-    usage: { prompt_tokens: 3, completion_tokens: 2 },
-  };
   server.next({ status: 200, body: completion });
   const { answer, pieces } = await readStream(providers, callTo("openai-compatible"));
   assert.deepEqual([pieces, answer?.model, answer?.usage.totalTokens], [["Whole."], "m-2", 5]);
+});
+
+test("complete answer or event of more lists than are parsed: refused; in a text they do not count", async (t) => {
+  const { server, providers } = await openTestProviders(t);
   const quotes = '"[{'.repeat(50_001);
   const choices = [{ message: { role: "assistant", content: quotes }, finish_reason: "stop" }];
   server.next({ status: 200, body: { ...completion, choices } });
@@ -246,6 +251,11 @@ test("complete answer instead of a stream: is read, with its reasoning in the us
   server.next({ status: 200, body: `{"lists":${lists},${JSON.stringify(completion).slice(1)}` });
   const refused = await readStream(providers, callTo("openai-compatible"));
   assert.equal(refused.fault?.code, "PROVIDER_BAD_RESPONSE");
+  const event = `{"lists":${lists},"choices":[{"delta":{"content":"Whole."},"finish_reason":"stop"}]}`;
+  const headers = { "content-type": "text/event-stream" };
+  server.next({ status: 200, headers, body: `data: ${event}\n\ndata: [DONE]\n\n` });
+  const streamed = await readStream(providers, callTo("openai-compatible"));
+  assert.deepEqual([streamed.pieces, streamed.fault?.code], [[], "PROVIDER_BAD_RESPONSE"]);
 });
 
 test("timeoutMs: also limits the provider's silence", async (t) => {
