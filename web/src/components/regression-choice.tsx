@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { CheckRow } from "./check-row.tsx";
 
 interface RegressionChoiceProps {
   /** Why the service refused the version without it. */
@@ -11,14 +12,8 @@ interface RegressionChoiceProps {
 export function RegressionChoice({ error, isChecked, onChange }: RegressionChoiceProps): ReactNode {
   if (error === undefined && !isChecked) return null;
   return (
-    <label className="check-row">
-      <input
-        type="checkbox"
-        className="check"
-        checked={isChecked}
-        onChange={({ target }) => onChange(target.checked)}
-      />
-      <span>The text above tells buyers that this version passes fewer tests</span>
-    </label>
+    <CheckRow isChecked={isChecked} onChange={onChange}>
+      The text above tells buyers that this version passes fewer tests
+    </CheckRow>
   );
 }

@@ -1,5 +1,6 @@
 import type { EvaluateProduct, TestSet } from "@stoa/sdk";
 import { EMBEDDING_PROVIDERS, PROVIDERS } from "../../lib/providers.ts";
+import { CheckRow } from "../check-row.tsx";
 import { type KeyChoice, type Target, useKeyChoices } from "../running/run-target.ts";
 import { TargetFields } from "../running/target-fields.tsx";
 import { useTestedProduct } from "./tested-product.ts";
@@ -67,15 +68,9 @@ export function JudgeFields({ testSet, judge, keys, errors, onChange }: JudgeFie
   return (
     <fieldset className="plain stack">
       <legend className="m">Judge</legend>
-      <label className="check-row">
-        <input
-          type="checkbox"
-          className="check"
-          checked={judge !== null}
-          onChange={({ target: { checked } }) => onChange(checked ? newJudge() : null)}
-        />
-        <span>A model judges the rubrics of the tests, in one call for each output and rubric</span>
-      </label>
+      <CheckRow isChecked={judge !== null} onChange={(isOn) => onChange(isOn ? newJudge() : null)}>
+        A model judges the rubrics of the tests, in one call for each output and rubric
+      </CheckRow>
       {judge ? (
         <TargetFields
           product={{ ...product, compatibility: PROVIDERS, models: {} }}
@@ -121,15 +116,9 @@ function EmbeddingFields({ target, keys, errors, onToggle, onChange }: Embedding
   return (
     <fieldset className="plain stack">
       <legend className="m">Embeddings</legend>
-      <label className="check-row">
-        <input
-          type="checkbox"
-          className="check"
-          checked={target !== null}
-          onChange={({ target: { checked } }) => onToggle(checked)}
-        />
-        <span>An embedding model compares texts, for “is close in meaning to” and “answers the input”</span>
-      </label>
+      <CheckRow isChecked={target !== null} onChange={onToggle}>
+        An embedding model compares texts, for “is close in meaning to” and “answers the input”
+      </CheckRow>
       {target ? (
         <TargetFields
           product={{ ...product, compatibility: EMBEDDING_PROVIDERS, models: {} }}

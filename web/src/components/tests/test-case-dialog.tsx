@@ -1,5 +1,6 @@
 import type { ProductDetail, TestCaseInput } from "@stoa/sdk";
 import { type FormEvent, useState } from "react";
+import { CheckRow } from "../check-row.tsx";
 import { Dialog, DialogButtons } from "../dialog.tsx";
 import { Field, fieldErrors } from "../field.tsx";
 import { FormError } from "../form-error.tsx";
@@ -114,15 +115,9 @@ export function TestCaseDialog(props: TestCaseDialogProps) {
             </button>
           </div>
         </fieldset>
-        <label className="check-row">
-          <input
-            type="checkbox"
-            className="check"
-            checked={isHidden}
-            onChange={({ target }) => setHidden(target.checked)}
-          />
-          <span>Hidden: buyers see only what it tests</span>
-        </label>
+        <CheckRow isChecked={isHidden} onChange={setHidden}>
+          Hidden: buyers see only what it tests
+        </CheckRow>
         <DialogButtons>
           <button type="button" className="btn" onClick={onClose}>
             Cancel

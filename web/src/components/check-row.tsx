@@ -1,0 +1,20 @@
+import type { ReactNode } from "react";
+
+interface CheckRowProps {
+  isChecked: boolean;
+  onChange: (isChecked: boolean) => void;
+  children: ReactNode;
+}
+
+/** A checkbox with its label beside it. */
+export const CheckRow = ({ isChecked, onChange, children }: CheckRowProps) => (
+  <label className="check-row">
+    <input
+      type="checkbox"
+      className="check"
+      checked={isChecked}
+      onChange={({ target }) => onChange(target.checked)}
+    />
+    <span>{children}</span>
+  </label>
+);
