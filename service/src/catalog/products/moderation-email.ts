@@ -6,7 +6,10 @@ export interface ModerationReason {
   reason: string | null;
 }
 
-type EmailTemplate = (title: string, said: ModerationReason) => { subject: string; paragraphs: string[] };
+type EmailTemplate = (
+  title: string,
+  moderationReason: ModerationReason,
+) => { subject: string; paragraphs: string[] };
 
 const reasonTexts: Record<SuspensionReason, string> = {
   malicious: "it harms the users who run it",
@@ -53,5 +56,8 @@ const emails: Record<Decision, EmailTemplate> = {
   }),
 };
 
-export const renderModerationEmail = (name: Decision, title: string, said: ModerationReason): Email =>
-  renderEmail(emails[name](title, said));
+export const renderModerationEmail = (
+  name: Decision,
+  title: string,
+  moderationReason: ModerationReason,
+): Email => renderEmail(emails[name](title, moderationReason));

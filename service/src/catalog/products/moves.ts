@@ -211,9 +211,12 @@ async function checkMove(
     result,
     before: isReportable(result) ? await lastFindings(tx, product.id) : [],
   };
-  const said = { reasonCode, reason };
-  const after = { ...productAfterMove(ctx, product, name), ...decisionAfterMove(ctx, name, said) };
-  return { name, before: product, after, scan, ...said };
+  const moderationReason = { reasonCode, reason };
+  const after = {
+    ...productAfterMove(ctx, product, name),
+    ...decisionAfterMove(ctx, name, moderationReason),
+  };
+  return { name, before: product, after, scan, ...moderationReason };
 }
 
 /** Each statement writes all moves. Statements of single products are for rare moves alone. */
@@ -319,17 +322,17 @@ async function notifyAuthor(
   tx: Tx,
   product: LockedProduct,
   name: MoveName,
-  said: ModerationReason,
+  moderationReason: ModerationReason,
 ): Promise<void> {
   if (!isDecision(name)) return;
   const notification = {
     userId: product.authorId,
     kind: notificationKinds[name],
     subjectId: toId("prod", product.id),
-    data: { product: product.title, reason: describeReason(said) },
+    data: { product: product.title, reason: describeReason(moderationReason) },
     occurrence: String(product.revision),
   };
-  await notifyAccount(ctx, tx, notification, renderModerationEmail(name, product.title, said));
+  await notifyAccount(ctx, tx, notification, renderModerationEmail(name, product.title, moderationReason));
 }
 
 async function publishPublishedEvents(ctx: Context, tx: Tx, checked: CheckedMove[]): Promise<void> {
