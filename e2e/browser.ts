@@ -1,4 +1,5 @@
 import { mkdir } from "node:fs/promises";
+import { setTimeout } from "node:timers/promises";
 import chromium from "@sparticuz/chromium";
 import { failureNotes } from "@stoa/service/test/failure-notes.ts";
 import { isFullSize } from "@stoa/service/test/full-size.ts";
@@ -21,6 +22,8 @@ const TIMEOUT_MS = 120_000;
 const REQUESTS_SHOWN = 12;
 /** Characters. */
 const TEXT_SHOWN = 3_000;
+/** A page whose script hangs must not hold back the report. */
+const DESCRIBING_MS = 5_000;
 
 // Our pages use no WebGL, and emulating a graphics card doubles the time.
 chromium.setGraphicsMode = false;
@@ -131,7 +134,10 @@ function describeOnFailure(page: Page): void {
     if (requests.length > REQUESTS_SHOWN) requests.shift();
   });
   const describe = async () => {
-    const text = await page.evaluate("document.body.innerText").catch(String);
+    const text = await Promise.race([
+      page.evaluate("document.body.innerText").catch(String),
+      setTimeout(DESCRIBING_MS, "The page does not answer.", { ref: false }),
+    ]);
     const lines = requests.map((request) => `${request.method()} ${request.url()} ${resultOf(request)}`);
     return [`Page ${page.url()}`, String(text).slice(0, TEXT_SHOWN), ...lines].join("\n");
   };

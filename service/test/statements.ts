@@ -12,10 +12,10 @@ export interface Asked {
 
 /**
  * A process sends these regularly or when it opens a connection: clock readings, session locks, LISTEN and its probes,
- * who serves a connection, the request log, views, and the job queue's own maintenance.
+ * who serves a connection, the request log, and the job queue's own maintenance.
  */
 const SENT_BESIDE =
-  /clock_timestamp\(\)|pg_locks|pg_try_advisory_lock|^select 1$|^listen |^select pg_backend_pid\(\)|insert into request_logs|insert into product_views|pgboss\.version/i;
+  /clock_timestamp\(\)|pg_locks|pg_try_advisory_lock|^select 1$|^listen |^select pg_backend_pid\(\)|insert into request_logs|pgboss\.version/i;
 
 /** The statements of this process while `work` runs, without those that it sends beside them. */
 export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]> {

@@ -47,7 +47,7 @@ test("GET /products/:id, a stranger: every public field, no content", async () =
   });
 });
 
-test("GET /products/:id by strangers, after every kind of change: as rendered anew, in one query", async () => {
+test("GET /products/:id by strangers, after every kind of change: as rendered anew, in one query", async (t) => {
   const seller = await market.createUser({ name: "Before" });
   const id = await createProduct(seller);
   const uuid = toUuid("prod", id)!;
@@ -90,9 +90,14 @@ test("GET /products/:id by strangers, after every kind of change: as rendered an
   }
   assert.equal((await detail(buyer, id)).access.reason, "purchased");
   assert.equal((await detail(seller, id)).access.reason, "author");
+  // A timer writes views that were counted before, perhaps meanwhile.
+  const { ctx } = market.service;
+  const add = t.mock.method(ctx.views, "add", () => {});
+  await flushViews(ctx);
   const statements = await statementsOf(() =>
     Promise.all([read(stranger, id), read(stranger, id), read(stranger, id)]),
   );
+  assert.equal(add.mock.callCount(), 3);
   assert.deepEqual(
     statements.filter((text) => !text.includes("as stamp")),
     [],

@@ -76,7 +76,7 @@ function nextWord(text: string, after: number): Word | undefined {
 export class Vocabulary {
   readonly #words: Set<string>;
   readonly #bySortedLetters = new Map<string, string>();
-  /** Of the words of `#bySortedLetters`: a cheap question before letters are sorted. */
+  /** Of the words of `#bySortedLetters`: checked first, because sorting letters costs more. */
   readonly #letterSums = new Set<number>();
   readonly #longest: number;
 

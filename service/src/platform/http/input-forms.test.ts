@@ -39,9 +39,6 @@ const queryOf = (entries: [string, string][]) => {
 const reads = endpoints.filter(({ method }) => method === "GET");
 const parametersOf = ({ query }: Endpoint) => Object.entries(query.shape) as [string, Endpoint["query"]][];
 
-/** Without it, one of its values applies, not all. */
-const hasDefault = (schema: Endpoint["query"]): boolean => schema.safeParse(undefined).data !== undefined;
-
 /** Their data differs for each request: what is measured, and the log of requests. */
 const CHANGING = new Set(["admin.health.get", "admin.database.get", "requestLogs.list"]);
 
@@ -71,12 +68,12 @@ suite('a filter "all", in any case', () => {
         .filter(
           ([name, schema]) =>
             /^(type|types|category|provider|status|productId|product|role|plan|mode)$/.test(name) &&
-            !isFilter(schema) &&
-            !hasDefault(schema),
+            !isFilter(schema),
         )
         .map(([name]) => `${endpoint.name} ${name}`),
     );
-    assert.deepEqual(forgotten, []);
+    // Without it, the list has the models that answer with text.
+    assert.deepEqual(forgotten, ["ai.models.list mode"]);
   });
 
   for (const endpoint of sampleOf(filtered)) {

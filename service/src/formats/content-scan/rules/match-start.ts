@@ -7,7 +7,7 @@ export type CharacterSet = ReadonlySet<number>;
 export type Start = readonly [CharacterSet, CharacterSet, CharacterSet];
 
 /**
- * How a match of an expression can begin: a cheap question for each place of a text. It may allow places without a
+ * How a match of an expression can begin: a cheap check of each place of a text. It may allow places without a
  * match. It does not consider the two characters beside ASCII that are equal to `s` and `k` without case.
  */
 export interface MatchStart {

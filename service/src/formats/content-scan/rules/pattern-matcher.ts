@@ -85,7 +85,7 @@ class Hints {
 const isSelective = (start: Start): boolean =>
   !start[0].has(NOT_ASCII) && start.some(({ size }) => size <= MAX_CHARACTERS);
 
-/** The index tells letters apart without case, and no kinds of space: its table has to fit into the cache of the processor. */
+/** The index ignores the case of letters, and all kinds of space are one: its table has to fit into the cache of the processor. */
 const CLASSES = Uint8Array.from({ length: NOT_ASCII }, (_, code) => {
   const character = String.fromCharCode(code).toLowerCase();
   return character <= " " || character > "~" ? 0 : character.charCodeAt(0) - 32 - (character > "Z" ? 26 : 0);

@@ -5,7 +5,7 @@ export interface PatternRule {
   kind: ScanFindingKind;
   severity: ScanSeverity;
   expression: RegExp;
-  /** One of these stands in lower case in each text that the expression matches: the cheap question first. */
+  /** Each text that the expression matches contains one of these in lower case: they are checked first, because that is cheap. */
   hints: readonly string[];
   reason: string;
   /** Refuses a match that is harmless after all. */
