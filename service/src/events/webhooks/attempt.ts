@@ -3,7 +3,7 @@ import { toId } from "../../core/ids.ts";
 import { readEventBody } from "../outbox/outbox.ts";
 import type { AttemptPost } from "./attempt-result.ts";
 import type { ClaimedDelivery, DeliveryAttempt } from "./delivery-queries.ts";
-import { openSecrets } from "./secrets.ts";
+import { SecretCache } from "./secrets.ts";
 import { createSignatureHeaders } from "./signature.ts";
 import { tracePost } from "./trace.ts";
 
@@ -17,12 +17,13 @@ export interface PostedAttempt {
 /**
  * Posts a delivery once, with a new timestamp and signature. Never throws. Without a readable secret it sends nothing.
  */
-export async function attemptDelivery(ctx: Context, delivery: ClaimedDelivery): Promise<PostedAttempt> {
+export async function attemptDelivery(
+  ctx: Context,
+  delivery: ClaimedDelivery,
+  secretCache = new SecretCache(ctx),
+): Promise<PostedAttempt> {
   const { userId } = delivery;
-  const secrets = openSecrets(
-    ctx,
-    delivery.secrets.map((secret) => ({ ...secret, userId })),
-  );
+  const secrets = secretCache.open(delivery.secrets.map((secret) => ({ ...secret, userId })));
   if (secrets.length === 0)
     return { attempt: createUnsentAttempt(ctx), post: { response: null, problem: "secret_unreadable" } };
   const body = readEventBody(ctx, delivery);

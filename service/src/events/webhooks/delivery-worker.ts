@@ -15,6 +15,7 @@ import {
   releaseDelivery,
   repairQueues,
 } from "./delivery-queries.ts";
+import { SecretCache } from "./secrets.ts";
 
 /** Two pools, so that slow endpoints do not use all capacity. */
 interface AttemptPool {
@@ -64,6 +65,7 @@ export class DeliveryWorker {
   readonly #presence: Presence | undefined;
   readonly #deadWorkers: DeadWorkerDetector;
   readonly #recorder: AttemptRecorder;
+  readonly #secrets: SecretCache;
   readonly #pools = createPools();
   readonly #cursor: FanOutCursor = { after: null };
   readonly #stopping = new AbortController();
@@ -88,6 +90,7 @@ export class DeliveryWorker {
     this.#random = random;
     this.#leaseMs = leaseMs;
     this.#recorder = new AttemptRecorder(ctx);
+    this.#secrets = new SecretCache(ctx);
   }
 
   start(): void {
@@ -183,7 +186,7 @@ export class DeliveryWorker {
   }
 
   async #attempt(delivery: ClaimedDelivery): Promise<void> {
-    const posted = await attemptDelivery(this.#ctx, delivery);
+    const posted = await attemptDelivery(this.#ctx, delivery, this.#secrets);
     if (posted.post.problem === "shutdown") await releaseDelivery(this.#ctx.pool, delivery, this.#ctx.now());
     else await this.#record(delivery, posted);
   }

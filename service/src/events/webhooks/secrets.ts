@@ -22,15 +22,48 @@ interface SealedSecret {
 }
 
 /** Skips secrets whose key is no longer in the ring. */
-export const openSecrets = (ctx: Context, secrets: readonly SealedSecret[]): string[] =>
-  secrets.flatMap(({ id, userId, sealed }) => {
+export const openSecrets = (
+  ctx: Context,
+  secrets: readonly SealedSecret[],
+  open: (secret: SealedSecret) => string = (secret) => openSecret(ctx, secret),
+): string[] =>
+  secrets.flatMap((secret) => {
     try {
-      return [ctx.vault.open(sealed, sealContext(userId, id))];
+      return [open(secret)];
     } catch (error) {
-      ctx.log.error({ secret: id, err: error }, "the secret of a webhook endpoint cannot be opened");
+      ctx.log.error({ secret: secret.id, err: error }, "the secret of a webhook endpoint cannot be opened");
       return [];
     }
   });
+
+const openSecret = (ctx: Context, { id, userId, sealed }: SealedSecret): string =>
+  ctx.vault.open(sealed, sealContext(userId, id));
+
+const MAX_CACHED = 1_000;
+
+/** The secrets that were opened last: opening one takes longer than signing a delivery. */
+export class SecretCache {
+  readonly #ctx: Context;
+  readonly #opened = new Map<string, string>();
+
+  constructor(ctx: Context) {
+    this.#ctx = ctx;
+  }
+
+  open(secrets: readonly SealedSecret[]): string[] {
+    return openSecrets(this.#ctx, secrets, (secret) => this.#openOne(secret));
+  }
+
+  #openOne(secret: SealedSecret): string {
+    const key = `${sealContext(secret.userId, secret.id)}|${secret.sealed}`;
+    const cached = this.#opened.get(key);
+    if (cached !== undefined) return cached;
+    const opened = openSecret(this.#ctx, secret);
+    if (this.#opened.size === MAX_CACHED) this.#opened.clear();
+    this.#opened.set(key, opened);
+    return opened;
+  }
+}
 
 /** Returns the secret. Only the sealed form is stored, so it cannot be shown again. */
 export async function createSecret(
