@@ -1,4 +1,5 @@
 import type { EgressGuard } from "../../core/config/allowed-targets.ts";
+import { followSignal } from "../../core/follow-signal.ts";
 import { BlockedTarget, createGuardedFetch, TargetFailure, TargetTimeout } from "./guarded-fetch.ts";
 
 declare module "../../core/context.ts" {
@@ -45,25 +46,54 @@ export function createPoster(guard: EgressGuard, { connectMs, totalMs } = postDe
   });
   return {
     async post(url, headers, body, signal) {
-      const deadline = AbortSignal.timeout(totalMs);
+      const deadline = startDeadline(totalMs, signal);
       let received: PostResult["response"] = null;
       try {
-        const both = AbortSignal.any([deadline, signal]);
         const response = await safe.fetch(url, {
           method: "POST",
           headers,
           body,
           redirect: "manual",
-          signal: both,
+          signal: deadline.signal,
         });
         received = { status: response.status, headers: headersOf(response), body: "" };
         received.body = await readBeginning(response);
         return { response: received, problem: null };
       } catch (error) {
-        return { response: received, problem: signal.aborted ? "shutdown" : problemOf(error, deadline) };
+        return {
+          response: received,
+          problem: signal.aborted ? "shutdown" : problemOf(error, deadline.hasPassed()),
+        };
+      } finally {
+        deadline.stop();
       }
     },
     close: () => safe.close(),
+  };
+}
+
+interface Deadline {
+  /** Aborts when the outer signal aborts or the time is over. */
+  signal: AbortSignal;
+  hasPassed(): boolean;
+  stop(): void;
+}
+
+function startDeadline(ms: number, outer: AbortSignal): Deadline {
+  const aborter = new AbortController();
+  let hasPassed = false;
+  const timer = setTimeout(() => {
+    hasPassed = true;
+    aborter.abort();
+  }, ms);
+  const unfollow = followSignal(aborter, outer);
+  return {
+    signal: aborter.signal,
+    hasPassed: () => hasPassed,
+    stop() {
+      clearTimeout(timer);
+      unfollow();
+    },
   };
 }
 
@@ -87,8 +117,8 @@ async function readBeginning(response: Response): Promise<string> {
 const CERTIFICATE = /CERT|TLS|SSL|SELF_SIGNED|ALTNAME|UNABLE_TO/;
 const NAME = /^E(NOTFOUND|AI_AGAIN|NODATA|BADNAME)/;
 
-function problemOf(error: unknown, deadline: AbortSignal): PostProblem {
-  if (deadline.aborted || error instanceof TargetTimeout) return "timeout";
+function problemOf(error: unknown, isLate: boolean): PostProblem {
+  if (isLate || error instanceof TargetTimeout) return "timeout";
   if (error instanceof BlockedTarget) return "blocked_address";
   const code = error instanceof TargetFailure ? error.code : "";
   if (NAME.test(code)) return "dns";
