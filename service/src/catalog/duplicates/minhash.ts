@@ -34,7 +34,17 @@ export function estimateSimilarity(a: Buffer, b: Buffer): number {
 function minimaOf(shingles: Set<string>): Uint32Array | null {
   if (shingles.size === 0) return null;
   const hashes = Uint32Array.from([...shingles], hashText);
-  return SEEDS.map((seed) => hashes.reduce((least, hash) => Math.min(least, mix(hash ^ seed)), 0xffffffff));
+  return SEEDS.map((seed) => leastMixed(hashes, seed));
+}
+
+/** A loop, because `reduce` takes three times as long. */
+function leastMixed(hashes: Uint32Array, seed: number): number {
+  let least = 0xffffffff;
+  for (let at = 0; at < hashes.length; at++) {
+    const mixed = mix((hashes[at] as number) ^ seed);
+    if (mixed < least) least = mixed;
+  }
+  return least;
 }
 
 /** FNV-1a, 32 bits. */
