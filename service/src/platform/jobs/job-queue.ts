@@ -3,6 +3,7 @@ import { fromKysely, PgBoss, type SendOptions } from "pg-boss";
 import type { Logger } from "pino";
 import { NIL } from "uuid";
 import type { Queries } from "../db/database.ts";
+import { PREPARED_MARK } from "../db/prepared.ts";
 import type { JobStats } from "./job-stats.ts";
 
 declare module "../../core/context.ts" {
@@ -57,6 +58,12 @@ export const bossDatabase = (pool: pg.Pool) => ({
   executeSql: (text: string, values?: unknown[]) => pool.query(text, values),
 });
 
+/** pg-boss requests the jobs of a kind by one long text, which takes longer to plan than to execute. */
+function preparedFor(tx: Queries, statementName: string): ReturnType<typeof fromKysely> {
+  const { executeSql } = fromKysely(tx.withoutPlugins());
+  return { executeSql: (text, values) => executeSql(`${PREPARED_MARK}${statementName}\n${text}`, values) };
+}
+
 /** Creates the queue's tables if missing (pg-boss, docs/decisions/0006-jobs.md). */
 export async function openJobQueue(pool: pg.Pool, log: Logger, kinds: JobDefinition[]): Promise<JobQueue> {
   const boss = new PgBoss({ db: bossDatabase(pool), supervise: false, schedule: false });
@@ -76,12 +83,12 @@ export async function openJobQueue(pool: pg.Pool, log: Logger, kinds: JobDefinit
   };
   return {
     async send(tx, name, data) {
-      await boss.send(name, data, { ...optionsFor(name), db: fromKysely(tx.withoutPlugins()) });
+      await boss.send(name, data, { ...optionsFor(name), db: preparedFor(tx, `send_job_${name}`) });
     },
     async sendMany(tx, name, data) {
       const options = optionsFor(name);
       const jobs = data.map((one) => ({ ...options, data: one }));
-      await boss.insert(name, jobs, { db: fromKysely(tx.withoutPlugins()) });
+      await boss.insert(name, jobs, { db: preparedFor(tx, `insert_jobs_${name}`) });
     },
     async findSchedule(name) {
       // PostgreSQL takes no NUL in a text.
