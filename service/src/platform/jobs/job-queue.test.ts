@@ -14,7 +14,7 @@ import { openDatabase, openPool } from "../db/database.ts";
 import { queueEmail, sendEmailJob } from "../email/email-queue.ts";
 import { renderEmail } from "../email/render-email.ts";
 import { bossDatabase, openJobQueue } from "./job-queue.ts";
-import { cronPeriodSeconds, recordJobRun, registerScheduledJobs } from "./job-stats.ts";
+import { cronPeriodSeconds, recordJobRuns, registerScheduledJobs } from "./job-stats.ts";
 import { startJobWorker } from "./job-worker.ts";
 
 const message = renderEmail({ subject: "News", paragraphs: ["Something changed."] });
@@ -155,6 +155,50 @@ suite("a queued job", { timeout: 300_000 }, () => {
     await jobIn(market, "completed");
   });
 
+  test("in batches: they run together; when the batch fails, each runs alone and only the broken one fails", async (t) => {
+    const { market } = await openShop(t);
+    const { ctx } = market.service;
+    const batches: unknown[][] = [];
+    const alone: unknown[] = [];
+    const nameOf = (data: object) => (data as { name: string }).name;
+    const mustBeWhole = (names: string[]) => {
+      if (names.includes("broken")) throw new Error("broken");
+    };
+    const job = {
+      ...sendEmailJob,
+      async run(data: object) {
+        alone.push(nameOf(data));
+        mustBeWhole([nameOf(data)]);
+      },
+      batch: {
+        size: 3,
+        async run(data: object[]) {
+          batches.push(data.map(nameOf));
+          mustBeWhole(data.map(nameOf));
+        },
+      },
+    };
+    const names = ["ada", "broken", "grace", "joan", "mary"];
+    await ctx.jobs.sendMany(
+      ctx.db,
+      sendEmailJob.name,
+      names.map((name) => ({ name })),
+    );
+    const worker = await startJobWorker(ctx, [], [job]);
+    await until("four jobs are completed and one failed", async () => {
+      const { rows } = await market.query("select runs, failures from job_runs where job = $1", [job.name]);
+      return rows[0]?.runs === 5 && rows[0].failures === 1;
+    });
+    await worker.stop();
+    assert.deepEqual(
+      batches.map(({ length }) => length),
+      [3, 2],
+    );
+    assert.deepEqual(batches.flat().toSorted(), names);
+    assert.deepEqual(alone.toSorted(), batches.find((batch) => batch.includes("broken"))?.toSorted());
+    await jobIn(market, "retry");
+  });
+
   test(
     "its worker is killed: another worker runs it after half a minute without heartbeat",
     inFullRun,
@@ -258,7 +302,7 @@ suite("a scheduled job", { timeout: 300_000 }, () => {
       ctx.now(),
     );
     market.clock.forward(3_600_000);
-    await recordJobRun(ctx.pool, "recent", true, ctx.now());
+    await recordJobRuns(ctx.pool, "recent", { succeeded: 1, failed: 0 }, ctx.now());
     const queue = await startJobWorker(ctx, jobs, []);
     t.after(() => queue.stop());
     const { rows: scheduled } = await market.query(

@@ -7,7 +7,7 @@ import {
   cronPeriodSeconds,
   isLate,
   type JobStats,
-  recordJobRun,
+  recordJobRuns,
   registerScheduledJobs,
 } from "./job-stats.ts";
 
@@ -62,7 +62,12 @@ suite("the state of jobs", () => {
     return Object.fromEntries(all.map(({ check, ...finding }) => [check, finding]));
   };
   const note = (name: string, succeeded: boolean) =>
-    recordJobRun(market.service.ctx.pool, name, succeeded, market.clock.now);
+    recordJobRuns(
+      market.service.ctx.pool,
+      name,
+      { succeeded: Number(succeeded), failed: Number(!succeeded) },
+      market.clock.now,
+    );
 
   test("/metrics: the last success of each job", async () => {
     const { ctx } = market.service;

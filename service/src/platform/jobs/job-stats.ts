@@ -53,20 +53,25 @@ export async function registerScheduledJobs(
   await pool.query("delete from job_runs where period_seconds is not null and job <> all ($1)", [names]);
 }
 
-export async function recordJobRun(
+export interface JobRuns {
+  succeeded: number;
+  failed: number;
+}
+
+export async function recordJobRuns(
   pool: pg.Pool,
   name: string,
-  succeeded: boolean,
+  { succeeded, failed }: JobRuns,
   now: Date,
 ): Promise<void> {
   await pool.query(
     `insert into job_runs as r (job, known_since, runs, failures, last_success_at, last_failure_at)
-       values ($1, $2, 1, case when $3 then 0 else 1 end, case when $3 then $2::timestamptz end,
-               case when $3 then null else $2::timestamptz end)
-     on conflict (job) do update set runs = r.runs + 1, failures = r.failures + excluded.failures,
+       values ($1, $2, $3::int + $4::int, $4, case when $3 > 0 then $2::timestamptz end,
+               case when $4 > 0 then $2::timestamptz end)
+     on conflict (job) do update set runs = r.runs + excluded.runs, failures = r.failures + excluded.failures,
        last_success_at = coalesce(excluded.last_success_at, r.last_success_at),
        last_failure_at = coalesce(excluded.last_failure_at, r.last_failure_at)`,
-    [name, now, succeeded],
+    [name, now, succeeded, failed],
   );
 }
 

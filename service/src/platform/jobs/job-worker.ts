@@ -1,8 +1,15 @@
 import { type Job, type JobResult, PgBoss } from "pg-boss";
+import { inBatches } from "../../core/batches.ts";
 import type { Context } from "../../core/context.ts";
 import { inSpan } from "../../core/telemetry/tracing.ts";
 import { bossDatabase, type JobDefinition, SCHEDULED_JOB_OPTIONS } from "./job-queue.ts";
-import { cronPeriodSeconds, listMissedJobs, recordJobRun, registerScheduledJobs } from "./job-stats.ts";
+import {
+  cronPeriodSeconds,
+  type JobRuns,
+  listMissedJobs,
+  recordJobRuns,
+  registerScheduledJobs,
+} from "./job-stats.ts";
 
 /**
  * A job that runs on a schedule in one of all worker processes. A starting worker makes up for missed runs with one.
@@ -21,6 +28,13 @@ export interface ScheduledJob {
 export interface QueuedJob extends JobDefinition {
   /** `signal` aborts when the attempt takes too long or the process must end. */
   run(data: object, signal: AbortSignal): Promise<void>;
+  batch?: JobBatch;
+}
+
+/** For a kind of jobs that cost less together. When a batch fails, each of its jobs runs alone. */
+interface JobBatch {
+  size: number;
+  run(data: object[], signal: AbortSignal): Promise<void>;
 }
 
 export interface JobWorker {
@@ -30,7 +44,8 @@ export interface JobWorker {
   isRunning(): boolean;
 }
 
-const BATCH_SIZE = 5;
+/** Of one kind. */
+const AT_ONCE = 5;
 const POLL_SECONDS = 1;
 /** The interval of the search for jobs of dead workers. */
 const SUPERVISE_EVERY_SECONDS = 15;
@@ -88,27 +103,23 @@ async function workScheduledJob(boss: PgBoss, worker: WorkerContext, job: Schedu
       await inSpan(`job ${job.name}`, {}, () => job.run());
     } catch (error) {
       worker.log.error({ job: job.name, err: error }, "job failed");
-      await recordRun(worker, job.name, false);
+      await recordRuns(worker, job.name, { succeeded: 0, failed: 1 });
       throw error;
     }
-    await recordRun(worker, job.name, true);
+    await recordRuns(worker, job.name, { succeeded: 1, failed: 0 });
   });
 }
 
 /** A failed write of the statistics does not fail the job. */
-function recordRun(
-  { pool, log, now, metrics }: WorkerContext,
-  name: string,
-  succeeded: boolean,
-): Promise<void> {
-  metrics.jobRuns.inc({ name });
-  if (!succeeded) metrics.jobFailures.inc({ name });
-  return recordJobRun(pool, name, succeeded, now()).catch((error) =>
+function recordRuns({ pool, log, now, metrics }: WorkerContext, name: string, runs: JobRuns): Promise<void> {
+  metrics.jobRuns.inc({ name }, runs.succeeded + runs.failed);
+  if (runs.failed > 0) metrics.jobFailures.inc({ name }, runs.failed);
+  return recordJobRuns(pool, name, runs, now()).catch((error) =>
     log.warn({ job: name, err: error }, "how a job went could not be noted"),
   );
 }
 
-/** Jobs of a batch are independent: a failure affects no other job. */
+/** Jobs that are fetched together are independent: a failure affects no other job. */
 async function workQueuedJob(boss: PgBoss, worker: WorkerContext, job: QueuedJob): Promise<void> {
   const attempt = async ({ id, data, retryCount, signal }: Job<object>): Promise<JobResult> => {
     try {
@@ -122,15 +133,33 @@ async function workQueuedJob(boss: PgBoss, worker: WorkerContext, job: QueuedJob
       return { id, status: "failed", output: { error: (error as Error).message } };
     }
   };
-  await boss.work(job.name, WORK_OPTIONS, async (jobs: Job<object>[]) => {
-    const results = await Promise.all(jobs.map(attempt));
-    for (const { status } of results) await recordRun(worker, job.name, status === "completed");
+  const attemptBatch = async ({ run }: JobBatch, jobs: Job<object>[]): Promise<JobResult[] | null> => {
+    try {
+      const data = jobs.map((one) => one.data);
+      const signal = AbortSignal.any(jobs.map((one) => one.signal));
+      await inSpan(`job ${job.name}`, {}, () => run(data, signal));
+      return jobs.map(({ id }) => ({ id, status: "completed" }));
+    } catch (error) {
+      worker.log.warn({ job: job.name, jobs: jobs.length, err: error }, "batch failed; each job runs alone");
+      return null;
+    }
+  };
+  const attemptEach = async (jobs: Job<object>[]): Promise<JobResult[]> => {
+    const results: JobResult[] = [];
+    for (const some of inBatches(jobs, AT_ONCE)) results.push(...(await Promise.all(some.map(attempt))));
+    return results;
+  };
+  const options = { ...WORK_OPTIONS, batchSize: job.batch?.size ?? AT_ONCE };
+  await boss.work(job.name, options, async (jobs: Job<object>[]) => {
+    const together = job.batch && jobs.length > 1 ? await attemptBatch(job.batch, jobs) : null;
+    const results = together ?? (await attemptEach(jobs));
+    const succeeded = results.filter(({ status }) => status === "completed").length;
+    await recordRuns(worker, job.name, { succeeded, failed: results.length - succeeded });
     return results;
   });
 }
 
 const WORK_OPTIONS = {
-  batchSize: BATCH_SIZE,
   burstWhenBatchFull: true,
   pollingIntervalSeconds: POLL_SECONDS,
   perJobResults: true,
