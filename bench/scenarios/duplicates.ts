@@ -1,5 +1,9 @@
 import { seededRandom } from "@stoa/service/backoffice/demo/seeded-random.ts";
-import { findLookAlikes, findNearDuplicates } from "@stoa/service/catalog/duplicates/duplicates.ts";
+import {
+  findLookAlikes,
+  findNearDuplicates,
+  fingerprintProduct,
+} from "@stoa/service/catalog/duplicates/duplicates.ts";
 import { createFingerprint } from "@stoa/service/catalog/duplicates/minhash.ts";
 import { createTextComparison } from "@stoa/service/catalog/duplicates/text-similarity.ts";
 import { titleKeys } from "@stoa/service/catalog/duplicates/title-keys.ts";
@@ -17,7 +21,7 @@ import { readTexts, type Texts } from "../texts.ts";
 
 /** A new product, which is none of those that are there. */
 const NO_ID = "00000000-0000-0000-0000-000000000000";
-const COPY = { id: NO_ID, type: "PROMPT", contentFormat: "text" } as const;
+const COPY = { id: NO_ID, type: "PROMPT", title: "", contentFormat: "text" } as const;
 /** Only products that were published are compared. */
 const PUBLISHED =
   "select product_id as id, title from listings where status = 'published' order by product_id";
@@ -117,7 +121,9 @@ async function measure(ctx: Context, texts: Texts): Promise<Report> {
     const copy = withChangedWords(original, random.integer(20, 60));
     const isNear = createTextComparison(original)(copy) >= NEAR;
     const begun = performance.now();
-    const duplicates = await findNearDuplicates(ctx.db, { ...COPY, content: copy });
+    const [duplicates = []] = await findNearDuplicates(ctx.db, [
+      fingerprintProduct({ ...COPY, content: copy }),
+    ]);
     byText.push(performance.now() - begun);
     reported += duplicates.length;
     if (!isNear) continue;
@@ -127,7 +133,7 @@ async function measure(ctx: Context, texts: Texts): Promise<Report> {
   for (let turn = 0; turn < ASKED; turn++) {
     const title = `${random.pick(rows).title}s`;
     const begun = performance.now();
-    await findLookAlikes(ctx.db, { title, authorId: NO_ID, purchases: 0 });
+    await findLookAlikes(ctx.db, [{ title, authorId: NO_ID, purchases: 0 }]);
     byTitle.push(performance.now() - begun);
   }
   return reportOf({ byText, byTitle, recall: found / near, near, reported, count: rows.length });

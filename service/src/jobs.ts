@@ -7,6 +7,7 @@ import { recordHealth } from "./backoffice/operation/health.ts";
 import { sweepBlobs } from "./catalog/files/blob-sweep.ts";
 import {
   type CheckForCopiesData,
+  COPY_CHECKS_TOGETHER,
   checkForCopies,
   checkForCopiesJob,
   requestMissingCopyChecks,
@@ -160,7 +161,11 @@ export const listQueuedJobs = (ctx: Context): QueuedJob[] => [
     run: (data, signal) => sendQueuedEmail(ctx, (data as { mailId: string }).mailId, signal),
   },
   { ...notifyBuyersJob, run: (data, signal) => notifyBuyers(ctx, data as NotifyBuyersData, signal) },
-  { ...checkForCopiesJob, run: (data) => checkForCopies(ctx, data as CheckForCopiesData) },
+  {
+    ...checkForCopiesJob,
+    run: (data) => checkForCopies(ctx, [data as CheckForCopiesData]),
+    batch: { size: COPY_CHECKS_TOGETHER, run: (data) => checkForCopies(ctx, data as CheckForCopiesData[]) },
+  },
   { ...refundBuyersJob, run: (data, signal) => runRefundBuyersJob(ctx, data as RefundBuyersData, signal) },
   { ...detachMethodJob, run: (data) => detachAtProvider(ctx, data as DetachedMethod) },
   {

@@ -5,7 +5,7 @@ import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
-import { findLookAlikes, findNearDuplicates } from "../duplicates/duplicates.ts";
+import { findLookAlikes, findNearDuplicates, fingerprintProduct } from "../duplicates/duplicates.ts";
 import { createTextComparison } from "../duplicates/text-similarity.ts";
 import { findByTitleWords } from "../search/title-matches.ts";
 import { toApprovedDetails } from "./approved-details.ts";
@@ -85,11 +85,11 @@ const toApproved = (
 });
 
 async function findDuplicates(ctx: Context, product: CheckedProductRow) {
-  const [copies, byTitle, byText, lookAlikes] = await Promise.all([
+  const [copies, byTitle, [byText = []], [lookAlikes = []]] = await Promise.all([
     findLikelyCopies(ctx.db, product, CANDIDATES_EACH),
     findByTitleWords(ctx, product, CANDIDATES_EACH),
-    findNearDuplicates(ctx.db, product),
-    findLookAlikes(ctx.db, { ...product, purchases: 0 }),
+    findNearDuplicates(ctx.db, [fingerprintProduct(product)]),
+    findLookAlikes(ctx.db, [{ ...product, purchases: 0 }]),
   ]);
   const similarities = new Map(byText.map(({ product: { id }, similarity }) => [id, similarity]));
   const lookAlikeIds = lookAlikes.map(({ id }) => id);

@@ -24,7 +24,10 @@ async function runChecks(productId: string): Promise<number> {
     "delete from pgboss.job where name = $1 and data->>'productId' = $2 returning data",
     [checkForCopiesJob.name, requireUuid("prod", productId)],
   );
-  for (const { data } of rows) await checkForCopies(market.service.ctx, data);
+  await checkForCopies(
+    market.service.ctx,
+    rows.map(({ data }) => data),
+  );
   return rows.length;
 }
 
@@ -57,7 +60,7 @@ test("a changed copy of another seller's text: reported by the marketplace; the 
   );
   assert.deepEqual([await reportsOf(original), await reportsOf(own)], [[], []]);
   assert.equal((await dismiss(copy)).status, 200);
-  await checkForCopies(market.service.ctx, { productId: requireUuid("prod", copy) });
+  await checkForCopies(market.service.ctx, [{ productId: requireUuid("prod", copy) }]);
   assert.deepEqual(await reportsOf(copy), [], "moderators have decided about it");
 });
 

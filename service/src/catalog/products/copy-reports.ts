@@ -1,12 +1,20 @@
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { NIL } from "uuid";
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import type { JobDefinition } from "../../platform/jobs/job-queue.ts";
-import { findLookAlikes, findNearDuplicates, storeFingerprint } from "../duplicates/duplicates.ts";
+import {
+  findLookAlikes,
+  findNearDuplicates,
+  fingerprintProduct,
+  type NearDuplicate,
+  type ProductFingerprint,
+  storeFingerprints,
+} from "../duplicates/duplicates.ts";
 import {
   type FingerprintedProduct,
-  findFingerprinted,
+  listFingerprinted,
   listFingerprintStates,
 } from "../duplicates/queries.ts";
 import { insertReport } from "./report-queries.ts";
@@ -35,18 +43,37 @@ export const requestCopyChecks = (ctx: Context, tx: Queries, productIds: string[
     productIds.map((productId): CheckForCopiesData => ({ productId })),
   );
 
+/** Each statement is for all products of a batch. Their contents together are some megabytes at most. */
+export const COPY_CHECKS_TOGETHER = 25;
+
 /**
- * Stores the fingerprint of a product on sale. Reports it to the moderators, in the name of the marketplace, if another seller published
- * nearly the same text before, or sells more under almost the same title.
+ * Stores the fingerprints of products on sale. Reports those to the moderators, in the name of the marketplace, of which another seller
+ * published nearly the same text before, or sells more under almost the same title.
  */
-export async function checkForCopies(ctx: Context, { productId }: CheckForCopiesData): Promise<void> {
-  const product = await findFingerprinted(ctx.db, productId);
-  if (product?.status !== "published") return;
-  await storeFingerprint(ctx, product);
+export async function checkForCopies(ctx: Context, jobs: CheckForCopiesData[]): Promise<void> {
+  const ids = [...new Set(jobs.map(({ productId }) => productId))];
+  const products = (await listFingerprinted(ctx.db, ids)).filter(({ status }) => status === "published");
+  if (products.length === 0) return;
+  const fingerprints: ProductFingerprint[] = [];
+  for (const product of products) {
+    fingerprints.push(fingerprintProduct(product));
+    await yieldToEventLoop();
+  }
+  await storeFingerprints(ctx, fingerprints);
   const [duplicates, lookAlikes] = await Promise.all([
-    findNearDuplicates(ctx.db, product),
-    findLookAlikes(ctx.db, product),
+    findNearDuplicates(ctx.db, fingerprints),
+    findLookAlikes(ctx.db, products),
   ]);
+  for (const [nth, product] of products.entries())
+    await reportCopy(ctx, product, duplicates[nth] ?? [], lookAlikes[nth] ?? []);
+}
+
+async function reportCopy(
+  ctx: Context,
+  product: FingerprintedProduct,
+  duplicates: NearDuplicate[],
+  lookAlikes: FingerprintedProduct[],
+): Promise<void> {
   const originals = duplicates.filter(({ product: other }) => isOriginal(product, other));
   if (originals.length === 0 && lookAlikes.length === 0) return;
   const comment = [
@@ -57,7 +84,7 @@ export async function checkForCopies(ctx: Context, { productId }: CheckForCopies
     ...lookAlikes.map((other) => `Its title is almost that of ${nameOf(other)}, which sold more.`),
   ];
   const report = {
-    productId,
+    productId: product.id,
     reporterId: null,
     reasonCode: originals.length > 0 ? ("infringing" as const) : ("misleading" as const),
     comment: comment.slice(0, NAMED_PRODUCTS).join(" "),
