@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { Socket } from "node:net";
 import { after, before, test } from "node:test";
 import { sql } from "kysely";
 import { type Market, openMarket } from "../../../test/market.ts";
@@ -57,6 +58,43 @@ test("statements in order: one round trip in a pipeline, one each in another tra
     ),
   );
   assert.deepEqual(costOf(together), { statements: 4, roundTrips: 3, transactions: 1 });
+});
+
+/** The system calls by which `work` writes to sockets. The pool has connected before. */
+async function writesDuring(work: () => Promise<unknown>): Promise<number> {
+  const sockets = Socket.prototype as unknown as Record<
+    "_write" | "_writev",
+    (...args: unknown[]) => unknown
+  >;
+  const { _write, _writev } = sockets;
+  let writes = 0;
+  const counted = (write: (...args: unknown[]) => unknown) =>
+    function (this: unknown, ...args: unknown[]) {
+      writes++;
+      return write.apply(this, args);
+    };
+  Object.assign(sockets, { _write: counted(_write), _writev: counted(_writev) });
+  try {
+    await work();
+  } finally {
+    Object.assign(sockets, { _write, _writev });
+  }
+  return writes;
+}
+
+test("statements that are sent together: written by one system call", async () => {
+  const writeThree = () =>
+    inPipelinedTransaction(
+      pool(),
+      (tx) => waitForAll([sql`select 1 as one`.execute(tx), sql`select 2 as two`.execute(tx)]),
+      (tx) =>
+        sendInOrder(
+          tx,
+          [1, 2, 3].map((n) => () => sql`select ${n}::int as n`.execute(tx)),
+        ),
+    );
+  await writeThree();
+  assert.equal(await writesDuring(writeThree), 3);
 });
 
 test("a pipeline without a transaction: one round trip, results in order", async () => {
