@@ -34,8 +34,10 @@ const createPools = (): Record<"quick" | "slow", AttemptPool> => ({
 
 /** Share of the free capacity for one account, so that its hanging endpoints leave some for others. */
 const MAX_SHARE_PER_ACCOUNT = 1 / 4;
-/** While events arrive, so that none of them waits for the idle interval. */
-const BUSY_POLL_INTERVAL_MS = 1;
+/** While deliveries are due, so that none of them waits for a longer interval. */
+const DELIVERING_POLL_INTERVAL_MS = 1;
+/** While events arrive that no endpoint gets: each poll takes CPU time from the requests that publish them. */
+const HANDLING_POLL_INTERVAL_MS = 10;
 /** The time after its last work in which a worker counts as busy. */
 const BUSY_MS = 50;
 /** Longer than a post and the recording of its result. */
@@ -73,7 +75,8 @@ export class DeliveryWorker {
   #endPause: () => void = () => {};
   #wasWoken = false;
   /** In milliseconds of performance.now(). */
-  #busyUntil = 0;
+  #deliveringUntil = 0;
+  #handlingUntil = 0;
   #working: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -97,7 +100,7 @@ export class DeliveryWorker {
     this.#working = Promise.all([
       this.#runRepeatedly(
         () => this.runOnce(),
-        (hasWorked) => this.#pauseUntilWoken(this.#pollInterval(hasWorked === true)),
+        () => this.#pauseUntilWoken(this.#pollInterval()),
       ),
       this.#runRepeatedly(
         () => this.reclaimLeases(),
@@ -130,7 +133,11 @@ export class DeliveryWorker {
     const lease = this.#createLease();
     const work = await createAndClaim(this.#ctx, this.#cursor, lease, this.#findLimits(quick));
     this.#startAttempts(work.claimed, quick);
-    return work.handled + work.claimed.length + (work.hasSlow ? await this.#claimSlow(slow) : 0) > 0;
+    const claimed = work.claimed.length + (work.hasSlow ? await this.#claimSlow(slow) : 0);
+    const busyUntil = performance.now() + BUSY_MS;
+    if (claimed > 0) this.#deliveringUntil = busyUntil;
+    if (work.handled > 0) this.#handlingUntil = busyUntil;
+    return work.handled + claimed > 0;
   }
 
   /** A delivery that killed several workers gets a recorded attempt. */
@@ -196,27 +203,22 @@ export class DeliveryWorker {
     await this.#recorder.add({ delivery, attempt, result });
   }
 
-  /** `pause` gets the result of the work; null: it failed. */
-  async #runRepeatedly<Answer>(
-    work: () => Promise<Answer>,
-    pause: (answer: Answer | null) => Promise<void>,
-  ): Promise<void> {
+  async #runRepeatedly(work: () => Promise<unknown>, pause: () => Promise<void>): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      const answer = await work().catch((error) => {
-        this.#ctx.log.warn({ err: error }, "a run of the delivery worker failed; the next one tries again");
-        return null;
-      });
-      await pause(answer);
+      await work().catch((error) =>
+        this.#ctx.log.warn({ err: error }, "a run of the delivery worker failed; the next one tries again"),
+      );
+      await pause();
     }
   }
 
   #pause = (ms: number): Promise<void> =>
     sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => {});
 
-  #pollInterval(hasWorked: boolean): number {
+  #pollInterval(): number {
     const now = performance.now();
-    if (hasWorked) this.#busyUntil = now + BUSY_MS;
-    return now < this.#busyUntil ? BUSY_POLL_INTERVAL_MS : IDLE_POLL_INTERVAL_MS;
+    if (now < this.#deliveringUntil) return DELIVERING_POLL_INTERVAL_MS;
+    return now < this.#handlingUntil ? HANDLING_POLL_INTERVAL_MS : IDLE_POLL_INTERVAL_MS;
   }
 
   #wake(): void {
