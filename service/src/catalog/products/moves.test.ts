@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { buyProduct, createDraft, createProduct, haiku, workflow } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { askedDuring, costOf } from "../../../test/statements.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { toUuid } from "../../core/ids.ts";
 
@@ -123,6 +124,17 @@ test("publish: returns the product with publishedAt, at the first and at later t
   const unpublished = (await act(author, "unpublish", id)).body.data;
   assert.deepEqual([unpublished.status, unpublished.publishedAt], ["unpublished", first.publishedAt]);
   assert.equal((await publish()).publishedAt, market.clock.now.toISOString());
+});
+
+test("POST /products/{id}/publish: statements, round trips and transactions", async () => {
+  const [first, counted] = [await createDraft(author), await createDraft(author)];
+  await author.post(`/v1/products/${first}/publish`);
+  let reply: Reply | undefined;
+  const asked = await askedDuring(async () => {
+    reply = await author.post(`/v1/products/${counted}/publish`);
+  });
+  assert.deepEqual(costOf(asked), { statements: 15, roundTrips: 4, transactions: 1 });
+  assert.deepEqual(reply?.body.data, (await author.get(`/v1/products/${counted}`)).body.data);
 });
 
 test("the events of moves: the fields of the specification", async () => {

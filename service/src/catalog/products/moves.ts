@@ -5,7 +5,7 @@ import { toUserId } from "../../accounts/people/users.ts";
 import { inBatches } from "../../core/batches.ts";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
-import { requireUuid, toId } from "../../core/ids.ts";
+import { requireUuid, toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
 import { publishEvent, publishEvents } from "../../events/outbox/outbox.ts";
@@ -17,13 +17,14 @@ import { updateListings } from "../search/listing.ts";
 import { renderApproval } from "./approved-details.ts";
 import { mustBeComplete } from "./checklist.ts";
 import { requestCopyChecks } from "./copy-reports.ts";
-import { checkIfMatch } from "./detail.ts";
+import { checkIfMatch, detailResponse } from "./detail.ts";
 import { isModerated, type Move, type MoveName, moves } from "./lifecycle.ts";
 import { describeReason, type ModerationReason, renderModerationEmail } from "./moderation-email.ts";
 import {
   authorizeChange,
   detailAfterChange,
   type LockedProduct,
+  lockOwnProduct,
   lockOwnProducts,
   lockProductForChange,
 } from "./ownership.ts";
@@ -36,7 +37,14 @@ import {
   scanProduct,
   storeScans,
 } from "./product-scans.ts";
-import { lockProductsOf, type ModerationDecision, type WrittenMove, writeMoveRows } from "./queries.ts";
+import {
+  findChangedProduct,
+  lockProductsOf,
+  type ModerationDecision,
+  type ProductForReader,
+  type WrittenMove,
+  writeMoveRows,
+} from "./queries.ts";
 import { resolveReports } from "./report-queries.ts";
 import { flagNewReleases, mustAcknowledgeRegression } from "./score-card.ts";
 import { parseVersion } from "./semantic-version.ts";
@@ -107,8 +115,7 @@ export async function moveProduct(
   name: MoveName,
   input: MoveOptions,
 ) {
-  const { id } = await lockAndMove(ctx, caller, productId, name, input);
-  return detailAfterChange(ctx, caller, id);
+  return detailResponse(ctx, await lockAndMove(ctx, caller, productId, name, input), caller);
 }
 
 /** For a move that was made with the same Idempotency-Key. */
@@ -144,28 +151,60 @@ export async function unpublishAll(ctx: Context, tx: Tx, authorId: string, sourc
   for (const some of inBatches(checked, WRITTEN_TOGETHER)) await writeMoves(ctx, tx, some, by);
 }
 
+/** Returns the moved product as the caller reads it. */
 async function lockAndMove(
   ctx: Context,
   caller: Member,
   productId: string,
   name: MoveName,
   input: MoveOptions,
-) {
+): Promise<ProductForReader> {
+  const moved = await moveOwnProduct(ctx, caller, productId, name, input);
+  if (moved) return moved;
   const seen = await authorizeChange(ctx, caller, productId, moves[name].by);
   return inPipelinedTransaction(
     ctx.pool,
     (tx) => lockProductForChange(tx, seen.id),
-    async (tx, product) => {
-      mustHaveStatus(product, moves[name].from);
+    (tx, product) => {
       checkIfMatch(input.ifMatch ?? null, { ...seen, revision: product.revision }, caller);
-      const checked = await checkMove(ctx, tx, product, resolveMove(ctx, product, name), input);
-      await sendInOrder(tx, [
-        () => ctx.idempotencyKey?.bind(tx, toId("prod", product.id)),
-        () => writeMoves(ctx, tx, [checked], { actorId: caller.userId, source: input.source }),
-      ]);
-      return checked.after;
+      return writeMove(ctx, tx, caller, product, name, input);
     },
   );
+}
+
+/** null: the caller is not its author, so that the move needs another authorization. */
+async function moveOwnProduct(
+  ctx: Context,
+  caller: Member,
+  productId: string,
+  name: MoveName,
+  input: MoveOptions,
+): Promise<ProductForReader | null> {
+  const id = toUuid("prod", productId);
+  if (id === null || moves[name].by !== "author" || input.ifMatch) return null;
+  return inPipelinedTransaction(
+    ctx.pool,
+    (tx) => lockOwnProduct(tx, caller.userId, id),
+    async (tx, product) => (product ? writeMove(ctx, tx, caller, product, name, input) : null),
+  );
+}
+
+async function writeMove(
+  ctx: Context,
+  tx: Tx,
+  caller: Member,
+  product: LockedProduct,
+  name: MoveName,
+  input: MoveOptions,
+): Promise<ProductForReader> {
+  mustHaveStatus(product, moves[name].from);
+  const checked = await checkMove(ctx, tx, product, resolveMove(ctx, product, name), input);
+  const [, , moved] = await sendInOrder(tx, [
+    () => ctx.idempotencyKey?.bind(tx, toId("prod", product.id)),
+    () => writeMoves(ctx, tx, [checked], { actorId: caller.userId, source: input.source }),
+    () => findChangedProduct(ctx, tx, product.id, caller.userId),
+  ]);
+  return moved;
 }
 
 /** Under moderation, publishing means to submit. */

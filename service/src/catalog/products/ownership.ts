@@ -38,6 +38,16 @@ export async function lockProductForChange(tx: Tx, id: string): Promise<LockedPr
   return product;
 }
 
+/** Locks a product of this author. undefined: it is another's, deleted or none. */
+export async function lockOwnProduct(
+  tx: Tx,
+  authorId: string,
+  id: string,
+): Promise<LockedProduct | undefined> {
+  const product = await lockProduct(tx, id, authorId);
+  return product?.status === "deleted" ? undefined : product;
+}
+
 /** Filters the ids to the author's products. */
 export const findOwnProducts = (db: Queries, authorId: string, ids: string[]): Promise<LockedProduct[]> =>
   findOwn(db, authorId, ids);

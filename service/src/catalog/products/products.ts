@@ -83,8 +83,8 @@ function moneyOf(ctx: Context, input: Pick<CreateProduct, "price" | "currency">)
   return { currency, priceMinor: priceOf(ctx, input.price, currency) };
 }
 
-async function mustBeCategory(ctx: Context, slug: string | undefined | null): Promise<void> {
-  if (slug && !(await isCategory(ctx, slug))) {
+async function mustBeCategory(db: Queries, slug: string | undefined | null): Promise<void> {
+  if (slug && !(await isCategory(db, slug))) {
     throw invalidRequest("category", "is not a slug of GET /categories");
   }
 }
@@ -116,11 +116,10 @@ export async function validateDraft(
 /** Creates a draft. The first product makes its author a seller. */
 export async function createProduct(ctx: Context, caller: Member, input: CreateProduct) {
   const draft = await validateDraft(ctx, input);
-  await mustBeCategory(ctx, input.category);
   const id = await inPipelinedTransaction(
     ctx.pool,
-    (tx) => lockAuthor(tx, caller.userId),
-    async (tx, author) => {
+    (tx) => sendInOrder(tx, [() => lockAuthor(tx, caller.userId), () => mustBeCategory(tx, input.category)]),
+    async (tx, [author]) => {
       const [, ids] = await sendInOrder(tx, [
         () => promoteToSeller(tx, author),
         () => insertDrafts(ctx, tx, author, [draft]),
@@ -501,7 +500,7 @@ export async function changeProduct(
   change: UpdateProduct,
   { ifMatch, source }: Pick<RequestInfo, "ifMatch" | "source">,
 ) {
-  await mustBeCategory(ctx, change.category);
+  await mustBeCategory(ctx.db, change.category);
   const seen = await authorizeChange(ctx, caller, productId);
   await ctx.db.transaction().execute(async (tx) => {
     const before = await lockProductForChange(tx, seen.id);

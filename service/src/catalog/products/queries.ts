@@ -1,10 +1,12 @@
 import type { ProductStatus, ScanBadge, SuspensionReason, Variable } from "@stoa/contract";
-import { sql } from "kysely";
+import { CompiledQuery, sql } from "kysely";
 import type { Context } from "../../core/context.ts";
 import { dayOf } from "../../core/dates.ts";
+import { firstOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import { sendInOrder } from "../../platform/db/pipeline.ts";
+import { PREPARED_MARK, prepared } from "../../platform/db/prepared.ts";
 import { readStatement } from "../../platform/db/statement.ts";
 import type { Approval } from "./approved-details.ts";
 import type { StoredFile, StoredImage } from "./attachments.ts";
@@ -109,9 +111,7 @@ const VERSION_COLUMNS = `v.version, v.content, v.content_format as "contentForma
  * A product as one reader gets it, in one round trip. A buyer gets the newest released version of the bought major line,
  * others the newest version.
  */
-const FIND_PRODUCT = {
-  name: "find_product_for_reader",
-  text: `
+const FIND_PRODUCT = `${PREPARED_MARK}find_product_for_reader
   select ${PRODUCT_COLUMNS}, s.views, s.purchases, s.rating_sum as "ratingSum", s.rating_count as "ratingCount",
          p.version as "latestVersion", p.samples, ${VERSION_COLUMNS}, v.description as "versionDescription",
          (select jsonb_build_object('model', t.model, 'isSandbox', t.provider_key_id is null,
@@ -130,17 +130,27 @@ const FIND_PRODUCT = {
          and (e.major is null or p.author_id = $2 or v.numbers[1] = e.major and v.numbers <= p.released)
        order by v.numbers desc limit 1) v on true
     left join product_scans c on c.product_id = p.id and c.numbers = v.numbers
-   where p.id = $1`,
-};
+   where p.id = $1`;
 
 export async function findProductForReader(
   { pool, now }: Context,
   id: string,
   readerId: string | null,
 ): Promise<ProductForReader | undefined> {
-  const values = [id, readerId, dayOf(now())];
-  const { rows } = await pool.query<ProductForReader>({ ...FIND_PRODUCT, values });
+  const { rows } = await pool.query<ProductForReader>(FIND_PRODUCT, [id, readerId, dayOf(now())]);
   return rows[0];
+}
+
+/** As the transaction has changed it. */
+export async function findChangedProduct(
+  { now }: Context,
+  tx: Tx,
+  id: string,
+  readerId: string,
+): Promise<ProductForReader> {
+  const query = CompiledQuery.raw(FIND_PRODUCT, [id, readerId, dayOf(now())]);
+  const { rows } = await tx.executeQuery<ProductForReader>(query as CompiledQuery<ProductForReader>);
+  return firstOf(rows);
 }
 
 const PRODUCTS_WITH_VERSION = sql.raw(`
@@ -152,12 +162,21 @@ const PRODUCTS_WITH_VERSION = sql.raw(`
 /**
  * Locks the product, then reads it, so that two changes cannot start from the same state. Two statements: after waiting
  * for a lock, one statement would return the version from before; both are sent at once. Not against foreign keys: views and sales reference
- * the product while they hold its counters, which we write last.
+ * the product while they hold its counters, which we write last. With an author, products of others are neither locked nor returned.
  */
-export async function lockProduct(tx: Tx, id: string): Promise<ProductWithVersion | undefined> {
+export async function lockProduct(
+  tx: Tx,
+  id: string,
+  authorId: string | null = null,
+): Promise<ProductWithVersion | undefined> {
+  const ofAuthor = sql`(${authorId}::uuid is null or author_id = ${authorId})`;
   const [, { rows }] = await sendInOrder(tx, [
-    () => sql`select from products where id = ${id} for no key update`.execute(tx),
-    () => sql<ProductWithVersion>`${PRODUCTS_WITH_VERSION} where p.id = ${id}`.execute(tx),
+    () =>
+      sql`${prepared("lock_product")}
+        select from products where id = ${id} and ${ofAuthor} for no key update`.execute(tx),
+    () =>
+      sql<ProductWithVersion>`${prepared("read_product")}
+        ${PRODUCTS_WITH_VERSION} where p.id = ${id} and ${ofAuthor}`.execute(tx),
   ]);
   return rows[0];
 }

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { Context } from "../../core/context.ts";
-import type { Database } from "../../platform/db/database.ts";
+import type { Database, Queries } from "../../platform/db/database.ts";
 import type { Paging } from "../../platform/db/paging.ts";
 import { RawPage } from "../../platform/http/envelope.ts";
 import {
@@ -36,7 +36,7 @@ export const listCategories = (ctx: Context, query: Paging): Promise<RawPage> =>
     async () => new RawPage(await listRows(ctx.db, query)),
   );
 
-export const isCategory = (ctx: Context, slug: string): Promise<boolean> => hasCategory(ctx.db, slug);
+export const isCategory = (db: Queries, slug: string): Promise<boolean> => hasCategory(db, slug);
 
 /** The column of a slug's level: a top-level category includes its subcategories. */
 export async function categoryColumn(ctx: Context, slug: string): Promise<"section" | "category"> {
