@@ -90,11 +90,17 @@ const urlOf = (database: string) => {
   return url.href;
 };
 
+let serverPool: pg.Pool | undefined;
+
+/** One connection for all databases of a worker: a new session maps the descriptors of all shared buffers again. */
 async function onServer(text: string): Promise<void> {
-  const client = new pg.Client({ connectionString: urlOf("postgres") });
-  await client.connect();
-  await client.query(text);
-  await client.end();
+  serverPool ??= new pg.Pool({
+    connectionString: urlOf("postgres"),
+    max: 1,
+    idleTimeoutMillis: 0,
+    allowExitOnIdle: true,
+  }).on("error", () => {});
+  await serverPool.query(text);
 }
 
 /** So large that only tests of the limits reach them. */
@@ -247,8 +253,10 @@ export async function openMarket({
       return result;
     },
     async close() {
+      const { pool, end } = keepPool(service.ctx.pool, database.url);
       await Promise.all(nodes.map((node) => node.close()));
-      const problems = mustBeProved ? await problemsIn(database.url) : [];
+      const check = mustBeProved ? problemsIn(pool) : Promise.resolve([]);
+      const problems = await check.finally(end);
       await rm(dataDir, { recursive: true });
       await database.drop();
       assert.deepEqual(undeclared.map(String), [], "every answer fits the contract");
@@ -276,21 +284,35 @@ const BOOKED_ROWS = [
 ];
 const IS_BOOKED = `select ${BOOKED_ROWS.map((rows) => `exists (select from ${rows})`).join(" or ")} as booked`;
 
-/** The problems that `ledger verify` finds. */
-async function problemsIn(target: string): Promise<string[]> {
-  const pool = openPool({ target, maxConnections: 1 });
-  // The database is dropped at once, perhaps before this connection has closed.
-  pool.on("error", () => {});
-  try {
-    const { rows } = await pool.query(IS_BOOKED);
-    if (!rows[0].booked) return [];
-    const db = openDatabase(pool);
-    // Rolls sales up first, so that the sums are verified too.
-    await rollUpSales({ db });
-    return (await verifyLedger(db)).problems;
-  } finally {
-    await pool.end();
+interface KeptPool {
+  pool: pg.Pool;
+  end(): Promise<void>;
+}
+
+/**
+ * Prevents the service from ending its pool, for the checks after its close: a new session would read the catalog again. A
+ * service that the test has closed has no pool left, so a new one replaces it.
+ */
+function keepPool(pool: pg.Pool, target: string): KeptPool {
+  if (pool.ending) {
+    const own = openPool({ target, maxConnections: 1 });
+    // The database is dropped at once, perhaps before this connection has closed.
+    own.on("error", () => {});
+    return { pool: own, end: () => own.end() };
   }
+  const end = pool.end.bind(pool) as () => Promise<void>;
+  pool.end = async () => {};
+  return { pool, end };
+}
+
+/** The problems that `ledger verify` finds. */
+async function problemsIn(pool: pg.Pool): Promise<string[]> {
+  const { rows } = await pool.query(IS_BOOKED);
+  if (!rows[0].booked) return [];
+  const db = openDatabase(pool);
+  // Rolls sales up first, so that the sums are verified too.
+  await rollUpSales({ db });
+  return (await verifyLedger(db)).problems;
 }
 
 export function clientOf(origin: string, key: string | null, userId = ""): Client {
