@@ -49,6 +49,22 @@ test("a leaked key: the save warns, publish and later changes are refused with f
   assert.equal(errors[0].field, "description");
 });
 
+test("a text that was scanned before: the same findings; those of its other fields and of other texts are their own", async () => {
+  const seller = await market.createUser();
+  const productId = await createDraft(seller, content(CLEAN));
+  const long = `${CLEAN} ${"Each line rhymes. ".repeat(20)}`;
+  for (const [draft, kinds] of [
+    [{ content: long }, []],
+    [{ content: `${long} ${KEY}` }, ["secret content"]],
+    [{ content: `${long} ${KEY}` }, ["secret content"]],
+    [{ description: `${long} ${KEY}` }, ["secret description"]],
+    [{ content: long }, []],
+  ] as const) {
+    const { findings } = (await seller.post(`/v1/products/${productId}/scan`, draft)).body.data;
+    assert.deepEqual(kindsOf(findings), kinds);
+  }
+});
+
 test("POST /products/{id}/scan: findings and badges of a draft that is not stored; blocking as the publication", async () => {
   const seller = await market.createUser();
   const productId = await createDraft(seller, content(CLEAN));
