@@ -16,6 +16,8 @@ type Call = Extract<PreparedStep, { kind: "call" }>;
 export interface StepTask {
   run: StepRun;
   aborter: AbortController;
+  /** Aborts with the task or at a shutdown. One for all its work: to combine signals costs more than a listener. */
+  signal: AbortSignal;
   trace: StepTrace;
 }
 
@@ -57,7 +59,9 @@ export class StepTasks {
   }
 
   prepare(run: StepRun, work: StepWork, prepare: () => Promise<PreparedStep>): void {
-    const task: StepTask = { run, aborter: new AbortController(), trace: new StepTrace(run, work) };
+    const aborter = new AbortController();
+    const signal = AbortSignal.any([aborter.signal, this.#ctx.shutdown]);
+    const task: StepTask = { run, aborter, signal, trace: new StepTrace(run, work) };
     this.#tasks.set(stepKey(run.stepId, run.item), task);
     const prepared = this.#launch(task, prepare);
     this.#preparing.add(prepared);
@@ -77,8 +81,7 @@ export class StepTasks {
 
   startCalls(): void {
     this.#delayedUntil = null;
-    for (const { task, call } of this.#calls.splice(0))
-      void this.#launch(task, () => call(AbortSignal.any([task.aborter.signal, this.#ctx.shutdown])));
+    for (const { task, call } of this.#calls.splice(0)) void this.#launch(task, () => call(task.signal));
   }
 
   /** Returns new results. Of an aborted task only the usage counts. */
@@ -133,8 +136,7 @@ export class StepTasks {
     return running;
   }
 
-  #run({ trace, aborter }: StepTask, work: () => Promise<PreparedStep>): Promise<PreparedStep> {
-    const signal = AbortSignal.any([aborter.signal, this.#ctx.shutdown]);
+  #run({ trace, signal }: StepTask, work: () => Promise<PreparedStep>): Promise<PreparedStep> {
     return trace
       .within(() => retryWhileUnavailable(signal, work))
       .catch((error): PreparedStep => {
