@@ -191,7 +191,7 @@ export async function cancelEvaluation(
     return running?.executionId ?? null;
   });
   // The end of the run requests the job that stores the results so far.
-  if (executionId) await engine.hasEndedWithin(ctx, executionId, CANCEL_WITHIN_MS);
+  if (executionId) await engine.waitForEnd(ctx, executionId, CANCEL_WITHIN_MS);
   return readOne(ctx, id);
 }
 

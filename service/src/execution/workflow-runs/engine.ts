@@ -5,7 +5,7 @@ import type { ExecutionRef } from "../executions/texts.ts";
 import { type Decision, decideApproval } from "./approvals.ts";
 import { insertWorkflowExecution, insertWorkflowExecutionIn, type NewWorkflowRun } from "./new-execution.ts";
 import { retryRun } from "./retry-run.ts";
-import { waitForEnd } from "./wait-for-end.ts";
+import { type AwaitedEnd, waitForEnd } from "./wait-for-end.ts";
 import { WorkflowWorker } from "./worker.ts";
 
 /** The interface of the durable workflow engine (docs/decisions/0030-workflow-engine.md). */
@@ -18,8 +18,8 @@ export interface WorkflowEngine {
   decide(ctx: Context, run: ExecutionRef, stepId: string, decision: Decision): Promise<void>;
   /** Retries a failed or canceled run after its completed steps. False: the run has another status. */
   retry(ctx: Context, run: ExecutionRef): Promise<boolean>;
-  /** Resolves with whether the run ends within `ms`. */
-  hasEndedWithin(ctx: Context, id: string, ms: number): Promise<boolean>;
+  /** Waits at most `ms` for the end of a run. */
+  waitForEnd(ctx: Context, id: string, ms: number): Promise<AwaitedEnd>;
   /** The worker that drives runs; each of many processes may have one. */
   worker(ctx: Context, evaluator: Evaluator): { start(): void; stop(): Promise<void> };
 }
@@ -30,6 +30,6 @@ export const engine: WorkflowEngine = {
   startIn: insertWorkflowExecutionIn,
   decide: decideApproval,
   retry: retryRun,
-  hasEndedWithin: waitForEnd,
+  waitForEnd,
   worker: (ctx, evaluator) => new WorkflowWorker(ctx, evaluator, { presence: ctx.presence }),
 };

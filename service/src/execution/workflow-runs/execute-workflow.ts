@@ -47,9 +47,9 @@ export async function toRunAnswer(
   prefer: PreferHeader,
 ): Promise<DataResponse<WorkflowExecution>> {
   const waitMs = Math.min(prefer.waitSeconds ?? 0, MAX_WAIT_SECONDS) * 1000;
-  const hasEnded = waitMs > 0 && (await engine.hasEndedWithin(ctx, id, waitMs));
-  const execution = await readWorkflowExecution(ctx, ctx.db, caller.userId, id);
-  return new DataResponse(execution, { status: hasEnded && execution.completedAt !== null ? 200 : 202 });
+  const end = waitMs > 0 ? await engine.waitForEnd(ctx, id, waitMs) : null;
+  const execution = end?.execution ?? (await readWorkflowExecution(ctx, ctx.db, caller.userId, id));
+  return new DataResponse(execution, { status: end?.hasEnded && execution.completedAt !== null ? 200 : 202 });
 }
 
 async function startRun(

@@ -28,6 +28,18 @@ export interface WorkflowExecutionRow {
   completedAt: Date | null;
 }
 
+/** The columns of an ended execution, under the names of `EndedRow`. */
+export const endedColumns = sql`
+  product_id as "productId", product_version as "productVersion", status, error_code as "errorCode", error_message as "errorMessage",
+  prompt_tokens as "promptTokens", completion_tokens as "completionTokens", cost_usd as "costUsd", cost_known as "costKnown",
+  usage_estimated as "usageEstimated", duration_ms as "durationMs", created_at as "createdAt", completed_at as "completedAt", deleted_at`;
+
+/** An execution that is not deleted, as JSON and without its texts. */
+export interface EndedRow extends Omit<WorkflowExecutionRow, "sealedTexts" | "createdAt" | "completedAt"> {
+  createdAt: string;
+  completedAt: string;
+}
+
 export async function findWorkflowExecution(
   db: Queries,
   userId: string,

@@ -5,7 +5,7 @@ import { toId } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { openTexts } from "../executions/texts.ts";
 import { toUsage } from "../executions/usage.ts";
-import { findWorkflowExecution } from "./queries.ts";
+import { findWorkflowExecution, type WorkflowExecutionRow } from "./queries.ts";
 
 export async function readWorkflowExecution(
   ctx: Context,
@@ -15,6 +15,21 @@ export async function readWorkflowExecution(
 ): Promise<WorkflowExecution> {
   const row = await findWorkflowExecution(db, userId, id);
   if (!row) throw new ApiError("EXECUTION_NOT_FOUND");
+  const { sealedTexts } = row;
+  return toWorkflowExecution(
+    ctx,
+    id,
+    row,
+    sealedTexts === null ? null : openTexts(ctx, { id, userId }, sealedTexts).output,
+  );
+}
+
+export function toWorkflowExecution(
+  ctx: Context,
+  id: string,
+  row: Omit<WorkflowExecutionRow, "sealedTexts">,
+  output: unknown,
+): WorkflowExecution {
   const executionId = toId("exec", id);
   const path = `${ctx.links.origin()}/v1/ai/executions/${executionId}`;
   return {
@@ -24,7 +39,7 @@ export async function readWorkflowExecution(
     status: row.status,
     statusUrl: path,
     eventsUrl: `${path}/events`,
-    output: row.sealedTexts === null ? null : openTexts(ctx, { id, userId }, row.sealedTexts).output,
+    output,
     error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
     usage: toUsage(row),
     duration: row.durationMs === null ? null : row.durationMs / 1000,

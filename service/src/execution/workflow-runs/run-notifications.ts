@@ -1,3 +1,4 @@
+import type { WorkflowExecution } from "@stoa/contract";
 import type { Notifications } from "../../platform/db/notifications.ts";
 
 declare module "../../core/context.ts" {
@@ -7,7 +8,8 @@ declare module "../../core/context.ts" {
   }
 }
 
-type Listener = (hasEnded: boolean) => void;
+/** `ended`: the execution as its driver in this process wrote it at the end; null: the listener must read. */
+type Listener = (ended: WorkflowExecution | null) => void;
 
 /** Passes notifications of all processes about runs to the listeners in this one. */
 export class RunNotifications {
@@ -19,24 +21,29 @@ export class RunNotifications {
       on: {
         workflow_run: (id) => {
           this.#notifyAll(id);
-          this.#notify(id, false);
+          this.#notify(id, null);
         },
         workflow_due: (id) => this.#notifyAll(id),
-        workflow_end: (id) => this.onEnded(id),
+        workflow_end: (id) => this.onEnded(id, null),
       },
       // Notifications may be lost: all listeners read again.
       clear: () => {
         for (const id of [...this.#ofRun.keys()]) {
           this.#notifyAll(id);
-          this.#notify(id, false);
+          this.#notify(id, null);
         }
       },
     });
   }
 
   /** A driver of this process reports the end of its run here, too: its database notification takes longer. */
-  onEnded(id: string): void {
-    this.#notify(id, true);
+  onEnded(id: string, execution: WorkflowExecution | null): void {
+    this.#notify(id, execution);
+  }
+
+  /** Whether a listener waits for this run. */
+  isAwaited(id: string): boolean {
+    return this.#ofRun.has(id);
   }
 
   /** Calls the listener for due runs and for signals. Returns the function that unsubscribes. */
@@ -59,7 +66,7 @@ export class RunNotifications {
     for (const listener of this.#ofAll) listener(id);
   }
 
-  #notify(id: string, hasEnded: boolean): void {
-    for (const listener of this.#ofRun.get(id) ?? []) listener(hasEnded);
+  #notify(id: string, ended: WorkflowExecution | null): void {
+    for (const listener of this.#ofRun.get(id) ?? []) listener(ended);
   }
 }

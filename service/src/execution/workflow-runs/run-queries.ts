@@ -6,6 +6,7 @@ import { readSql, readStatement } from "../../platform/db/statement.ts";
 import type { AccountCancelReason } from "../executions/queries.ts";
 import { type LateRefusal, type Reserved, toMoveCallsSql } from "../provider-keys/provider-calls.ts";
 import type { CallChanges } from "./pending-calls.ts";
+import { type EndedRow, endedColumns } from "./queries.ts";
 import type { StepRun, StepStatus } from "./run-state.ts";
 
 export interface NewRun {
@@ -238,6 +239,8 @@ export interface Checkpoint {
   move: RawBuilder<unknown> | null;
   /** Notifies requests that wait for the end of the run. */
   notifiesEnd: boolean;
+  /** Returns the ended execution. */
+  returnsEnd: boolean;
   steps: StepRow[];
   events: NewEventRow[];
   callChanges: CallChanges;
@@ -249,6 +252,8 @@ export interface CheckpointResult {
   /** The reservations of the new calls, by their ids. */
   reservations: Record<string, Reserved<LateRefusal>>;
   isOwnerBanned: boolean;
+  /** null: not requested, or the execution was deleted. */
+  endedRow: EndedRow | null;
 }
 
 interface CheckpointValues
@@ -266,6 +271,7 @@ interface CheckpointValues
   events: string;
   calls: RawBuilder<unknown>;
   reservations: RawBuilder<unknown>;
+  endedRow: RawBuilder<unknown>;
 }
 
 type CheckpointRow = { isHeld: boolean; isWritten: boolean } & Omit<CheckpointResult, "status">;
@@ -273,33 +279,40 @@ type CheckpointRow = { isHeld: boolean; isWritten: boolean } & Omit<CheckpointRe
 const CHECKPOINT_FILE = new URL("./sql/write-checkpoint.sql", import.meta.url);
 const writeCheckpointSql = readStatement<CheckpointValues, CheckpointRow>(CHECKPOINT_FILE);
 const writeCheckpointAndMoveSql = readStatement<CheckpointValues, CheckpointRow>(CHECKPOINT_FILE, "and_move");
+const writeCheckpointAndEndSql = readStatement<CheckpointValues, CheckpointRow>(CHECKPOINT_FILE, "and_end");
 const NOTHING = sql``;
 const isHeldSql = sql`exists (select from held)`;
 
 /** The parts of a checkpoint that also changes the execution. */
-const toMoveSql = (id: string, move: RawBuilder<unknown>) => ({
+const toMoveSql = (id: string, move: RawBuilder<unknown>, returnsEnd: boolean) => ({
   history: sql`history as (select from executions where id = ${id} for no key update),`,
   isHistoryLocked: sql`and exists (select from history)`,
-  move: sql`moved as (${move} and ${isHeldSql}),`,
+  move: sql`moved as (${move} and ${isHeldSql} ${returnsEnd ? sql`returning ${endedColumns}` : NOTHING}),`,
+  endedRow: returnsEnd ? sql`(select to_jsonb(moved) from moved where deleted_at is null)` : sql`null::jsonb`,
 });
-const noMoveSql = { history: NOTHING, isHistoryLocked: NOTHING, move: NOTHING };
+const noMoveSql = { history: NOTHING, isHistoryLocked: NOTHING, move: NOTHING, endedRow: sql`null::jsonb` };
 
 /** Writes a checkpoint if the lease is still held and no signal is unread. */
 export async function writeCheckpoint(
   db: Queries,
   { id, userId, token, signals }: { id: string; userId: string; token: string; signals: number },
-  { move, steps, events, callChanges, ...checkpoint }: Checkpoint,
+  { move, returnsEnd, steps, events, callChanges, ...checkpoint }: Checkpoint,
 ): Promise<CheckpointResult> {
   const calls = toMoveCallsSql(callChanges, isHeldSql);
   const values = {
     ...{ id, userId, token, signals, ...checkpoint },
-    ...(move ? toMoveSql(id, move) : noMoveSql),
+    ...(move ? toMoveSql(id, move, returnsEnd) : noMoveSql),
     steps: JSON.stringify(steps),
     events: JSON.stringify(events),
     calls: calls.parts,
     reservations: calls.reserved,
   };
-  const { rows } = await (move ? writeCheckpointAndMoveSql : writeCheckpointSql)(values).execute(db);
+  const write = move
+    ? returnsEnd
+      ? writeCheckpointAndEndSql
+      : writeCheckpointAndMoveSql
+    : writeCheckpointSql;
+  const { rows } = await write(values).execute(db);
   const { isWritten, isHeld, ...result } = firstOf(rows);
   return { status: isWritten ? "written" : isHeld ? "signaled" : "lost", ...result };
 }

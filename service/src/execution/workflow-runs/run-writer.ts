@@ -8,6 +8,8 @@ import { sendRunCallback } from "./callbacks.ts";
 import { LONG_RUN_MS, notifyOwner } from "./owner-notifications.ts";
 import type { PendingCalls } from "./pending-calls.ts";
 import type { Progress } from "./progress.ts";
+import type { EndedRow } from "./queries.ts";
+import { toWorkflowExecution } from "./read-execution.ts";
 import type { RunEnd } from "./run-end.ts";
 import {
   type Checkpoint,
@@ -79,7 +81,7 @@ export class RunWriter {
   async write(progress: Progress, { status, ...position }: RunPosition): Promise<CheckpointStatus> {
     const before = this.#row.status;
     const waitingFor = status === "waiting" ? listOpenApprovals(progress) : [];
-    const written = await this.#checkpoint(
+    const { status: written } = await this.#checkpoint(
       progress,
       position,
       status === before
@@ -98,7 +100,7 @@ export class RunWriter {
   async end(progress: Progress | null, runEnd: RunEnd): Promise<CheckpointStatus> {
     if (progress) for (const run of progress.state.all()) progress.cancel(run);
     failPoint(this.#ctx, "workflow ends");
-    const written = await this.#checkpoint(
+    const { status: written, endedRow } = await this.#checkpoint(
       progress,
       { dueAt: null, keepsLease: false, renewedUntil: null, opens: [] },
       this.#toTransition(progress, runEnd),
@@ -106,7 +108,11 @@ export class RunWriter {
     if (written === "written") {
       this.hasEnded = true;
       traceRunEnd(this.#ctx, runEnd, this.#row.createdAt);
-      this.#ctx.runNotifications.onEnded(this.#claimed.id);
+      const output = runEnd.status === "completed" ? runEnd.output : null;
+      this.#ctx.runNotifications.onEnded(
+        this.#claimed.id,
+        endedRow && toWorkflowExecution(this.#ctx, this.#claimed.id, toExecutionRow(endedRow), output),
+      );
     }
     return written;
   }
@@ -197,7 +203,7 @@ export class RunWriter {
       ...position
     }: Pick<Checkpoint, "dueAt" | "keepsLease" | "renewedUntil"> & Pick<RunPosition, "opens">,
     transition: Transition | null,
-  ): Promise<CheckpointStatus> {
+  ): Promise<Pick<CheckpointResult, "status" | "endedRow">> {
     const changes = progress?.drain() ?? { steps: [], events: [], abandoned: [] };
     const events = this.#toRows(withRunEvent(changes.events, transition?.event ?? null));
     const lease = { ...this.#claimed, signals: this.signals };
@@ -208,6 +214,8 @@ export class RunWriter {
       checksOwner,
       move: transition && updateWorkflowExecutionSql(this.#ctx, this.#claimed, transition.move),
       notifiesEnd: position.dueAt === null,
+      // An erased input leaves the texts of an earlier end.
+      returnsEnd: position.dueAt === null && this.#start !== null && this.#isAwaited,
       steps: changes.steps.map((step) => toStepRow(this.#ctx, this.#claimed, progress!.state, step)),
       events,
     };
@@ -216,6 +224,7 @@ export class RunWriter {
       status: written,
       reservations: reserved,
       isOwnerBanned,
+      endedRow,
     } = await this.#writeAll(
       lease,
       { ...checkpoint, callChanges: calls },
@@ -233,7 +242,12 @@ export class RunWriter {
       progress?.restore(changes);
       this.#calls.restore(calls);
     }
-    return written;
+    return { status: written, endedRow };
+  }
+
+  /** A request of this process waits for the end. */
+  get #isAwaited(): boolean {
+    return this.#ctx.runNotifications.isAwaited(this.#claimed.id);
   }
 
   /** Needs a transaction only when there are other writes beside the checkpoint. */
@@ -264,6 +278,12 @@ export class RunWriter {
   }
 }
 
+const toExecutionRow = (row: EndedRow) => ({
+  ...row,
+  createdAt: new Date(row.createdAt),
+  completedAt: new Date(row.completedAt),
+});
+
 const DEADLOCK = "40P01";
 
 /** A run that ends signals its parent, and the parent may cancel it at the same time: one of the two transactions repeats. */
@@ -272,7 +292,7 @@ async function signaledIfDeadlocked(write: () => Promise<CheckpointResult>): Pro
     return await write();
   } catch (error) {
     if ((error as { code?: string }).code === DEADLOCK)
-      return { status: "signaled", reservations: {}, isOwnerBanned: false };
+      return { status: "signaled", reservations: {}, isOwnerBanned: false, endedRow: null };
     throw error;
   }
 }

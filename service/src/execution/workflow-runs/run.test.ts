@@ -22,6 +22,13 @@ import { toUuid } from "../../core/ids.ts";
 
 const { provider, market, author, worker, withOpenai } = await openWorkflows();
 
+/** The driver of the run answers a request that waits; the history comes from the database. */
+async function assertEqualsHistory(answer: Awaited<ReturnType<typeof executeWorkflow>>) {
+  const stored = await executionOf(author, answer.executionId);
+  for (const field of ["status", "output", "error", "usage", "duration", "createdAt", "completedAt"])
+    assert.deepEqual(answer[field], stored[field], field);
+}
+
 suite("workflow run", () => {
   test("input and defaults: steps run in order to the result", async () => {
     const workflowId = await createWorkflow(author, {
@@ -86,6 +93,7 @@ suite("workflow run", () => {
     for (const text of ["one", "two", "three"]) provider.next({ answer: { text } });
     const run = await executeWorkflow(author, workflowId, withOpenai());
     assert.equal(run.output, "three");
+    await assertEqualsHistory(run);
     const bodies = provider.requests
       .slice(before)
       .map(({ body }) => (body as { messages: { content: string }[] }).messages[0]!.content);
@@ -116,6 +124,7 @@ suite("workflow run", () => {
     });
     const run = await executeWorkflow(author, workflowId, { input: { text: "my secret" } });
     assert.deepEqual([run.status, run.error.code, run.output], ["failed", "EXPRESSION_FAILED", null]);
+    await assertEqualsHistory(run);
     assert.match(run.error.message, /^Step number: value /);
     assert.ok(!run.error.message.includes("secret"));
   });

@@ -4,6 +4,7 @@
 --   isHistoryLocked  the condition that `history` found its row
 --   move             updates the execution
 --   calls            ends and reserves provider calls
+--   endedRow         the columns of the ended execution, or null
 with :history
 held as (
   update workflow_runs
@@ -38,4 +39,5 @@ events as (
 select exists (select from held) as "isWritten", :reservations as reservations,
        (select pg_notify('workflow_end', execution_id::text) from held where :notifiesEnd),
        exists (select from workflow_runs where execution_id = :id and lease_token = :token) as "isHeld",
-       :checksOwner and exists (select from users where id = :userId and banned_at is not null) as "isOwnerBanned"
+       :checksOwner and exists (select from users where id = :userId and banned_at is not null) as "isOwnerBanned",
+       :endedRow as "endedRow"
