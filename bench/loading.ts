@@ -99,7 +99,8 @@ const COLUMNS = {
   product_stats: "product_id, views, purchases, rating_sum, rating_count, trending",
   listings:
     "product_id, author_id, status, type, category, section, lang, currency, price_minor, compatibility, tags, title, created_at, updated_at, published_at, purchases, views, rating_mean, rating_score, trending",
-  search_documents: "product_id, published, purchases, section, category, search",
+  search_documents:
+    "product_id, published, purchases, type, section, category, lang, currency, price_minor, compatibility, search",
   search_words: "word",
 };
 type Table = keyof typeof COLUMNS;
@@ -156,7 +157,8 @@ function rowsOf(products: MadeProduct[], sections: Map<string | null, string>) {
       ...[p.views, ...ratingOf(p), p.trending],
     ]),
     search_documents: products.map((p) => [
-      ...[p.id, p.status === "published", p.purchases, sectionOf(p), p.category, toTsVector(p)],
+      ...[p.id, p.status === "published", p.purchases, p.type, sectionOf(p), p.category, p.lang],
+      ...[p.currency, p.priceMinor, p.compatibility, toTsVector(p)],
     ]),
   };
 }

@@ -1,6 +1,8 @@
 import type { Facets } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import type { Where } from "./filters.ts";
+import type { DocumentColumn } from "./matches.ts";
+import { runStatement } from "./named-statements.ts";
 
 export type Facet = Facets["estimated"][number];
 
@@ -20,6 +22,8 @@ const COLUMNS: Record<Facet, string> = {
 export interface CountSource {
   text: string;
   values: unknown[];
+  /** Whether one plan fits all values. */
+  isNamed?: boolean;
 }
 
 /** The price band in a currency. isCurrency() has validated it, so it cannot be SQL. */
@@ -42,14 +46,37 @@ export const SCORE_SOURCE: CountSource = {
   values: [],
 };
 
-/** `listings` is SQL. */
-export const listingSource = (listings: string, values: unknown[], currency: string): CountSource => ({
-  text: `
-    select l.type, l.category, l.compatibility as provider, l.tags as tag, ${bandIn(currency, "stoa_price_band(l.price_minor)")},
-           stoa_rating_band(l.rating_mean) as rating_band, l.tested_on, stoa_pass_band(l.low) as pass_band, 1 as products
-      from (${listings}) l`,
-  values,
-});
+/** `listings` is SQL, with the columns of these facets: of listings, or of search documents where these have them. */
+export function listingSource(
+  listings: string,
+  { values, isOfDocumentsAlone = false }: { values: unknown[]; isOfDocumentsAlone?: boolean },
+  { facets, currency }: { facets: Facet[]; currency: string },
+): CountSource {
+  const columns: Record<Facet, string> = {
+    type: "l.type",
+    category: "l.category",
+    provider: "l.compatibility as provider",
+    tag: "l.tags as tag",
+    price: bandIn(currency, "stoa_price_band(l.price_minor)"),
+    rating: "stoa_rating_band(l.rating_mean) as rating_band",
+    testedOn: "l.tested_on",
+    passRate: "stoa_pass_band(l.low) as pass_band",
+  };
+  const counted = [...facets.map((facet) => columns[facet]), "1 as products"];
+  return {
+    text: `select ${counted.join(", ")} from (${listings}) l`,
+    values,
+    isNamed: isOfDocumentsAlone,
+  };
+}
+
+/** The columns of search documents by which a facet counts; undefined: documents lack it. */
+export const DOCUMENT_COLUMNS: Partial<Record<Facet, DocumentColumn[]>> = {
+  type: ["type"],
+  category: ["category"],
+  provider: ["compatibility"],
+  price: ["currency", "price_minor"],
+};
 
 export interface FacetCount {
   facet: Facet;
@@ -62,16 +89,18 @@ type Row = { facet: Facet | "all"; count: number | null } & Record<string, unkno
 /** One pass counts all facets. The row without a facet has the total. */
 export async function countFacets(
   ctx: Context,
-  { text, values }: CountSource,
+  { text, values, isNamed }: CountSource,
   facets: Facet[],
 ): Promise<{ counts: FacetCount[]; all: number }> {
   const columns = facets.map((facet) => COLUMNS[facet]);
   const facet = facets.map((name) => `when grouping(${COLUMNS[name]}) = 0 then '${name}'`).join(" ");
-  const { rows } = await ctx.pool.query<Row>({
-    text: `select case ${facet} else 'all' end as facet, ${columns.join(", ")}, sum(products)::bigint as count
+  const rows = await runStatement<Row>(
+    ctx,
+    `select case ${facet} else 'all' end as facet, ${columns.join(", ")}, sum(products)::bigint as count
       from (${text}) source group by grouping sets ((), ${columns.map((column) => `(${column})`).join(", ")})`,
     values,
-  });
+    isNamed,
+  );
   return { counts: toFacetCounts(rows), all: rows.find(({ facet }) => facet === "all")?.count ?? 0 };
 }
 

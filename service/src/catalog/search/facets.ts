@@ -6,6 +6,7 @@ import {
   type CountSource,
   cellSource,
   countFacets,
+  DOCUMENT_COLUMNS,
   type Facet,
   type FacetCount,
   listingSource,
@@ -140,7 +141,7 @@ async function sampleSource(
   { query, facets }: FacetGroup,
   request: SearchRequest | null,
 ): Promise<CountSource> {
-  const currency = currencyOf(ctx, query);
+  const grouping = { facets, currency: currencyOf(ctx, query) };
   if (!request) {
     const where = await listConditions(ctx, caller, query);
     // Few products are measured: of all others, the sample would miss them.
@@ -149,11 +150,15 @@ async function sampleSource(
     // The ids first, from an index that has the columns of most filters: a filter that few products pass reads no row of the others.
     const ids = `select l.product_id from listings l ${text} order by l.purchases desc, l.product_id desc limit ${SAMPLE + 1}`;
     const mostBought = `select l.* from (${ids}) s join listings l on l.product_id = s.product_id`;
-    return listingSource(mostBought, values, currency);
+    return listingSource(mostBought, { values }, grouping);
   }
   const matches = await buildMatches(ctx, caller, query, request);
-  const found = `(${matches.any(SAMPLE + 1)}) m join listings l on l.product_id = m.product_id`;
-  return listingSource(`select l.* from ${found}`, matches.values, currency);
+  const columns = facets.flatMap((facet) => DOCUMENT_COLUMNS[facet] ?? []);
+  if (facets.every((facet) => DOCUMENT_COLUMNS[facet])) {
+    return listingSource(matches.any(SAMPLE + 1, columns), matches, grouping);
+  }
+  const found = `(${matches.any(SAMPLE + 1, ["product_id"])}) m join listings l on l.product_id = m.product_id`;
+  return listingSource(`select l.* from ${found}`, matches, grouping);
 }
 
 function facetValues(counts: FacetCount[], facet: Facet) {

@@ -16,6 +16,8 @@ import {
   type CardRow,
   countBounded,
   countMatches,
+  listCountedRankedPage,
+  listCountedSortedPage,
   listRankedPage,
   listSortedPage,
   runTotalQuery,
@@ -71,20 +73,20 @@ const pageLength = (query: ListQuery, end: number) =>
 
 async function search(ctx: Context, matches: Matches, query: ListQuery): Promise<Found> {
   const limit = pageLength(query, MAX_FOUND);
-  const counting = countMatches(ctx, matches, MAX_FOUND);
-  if (limit === 0) return { rows: [], ...(await counting) };
-  if (query.sort === "relevance") {
+  if (limit === 0) return { rows: [], ...(await countMatches(ctx, matches, MAX_FOUND)) };
+  const page = { limit, bound: MAX_FOUND };
+  if (query.sort === "relevance" && matches.matchedWords !== null) {
+    // The number of words is computed for each match that is read, so that as few as possible are.
+    const counting = countMatches(ctx, matches, MAX_FOUND);
     const [counted, rows] = await Promise.all([counting, listRankedPage(ctx, matches, query, limit)]);
     return { rows, ...counted };
   }
-  const counted = await counting;
-  // Few matches are found and then sorted. For many, reading in order meets enough of them soon.
-  const few = `(select l.* from (${matches.any(MAX_FOUND)}) m join listings l on l.product_id = m.product_id) l`;
-  const from = counted.totalIsEstimate ? matches.all : few;
-  return {
-    rows: await listSortedPage(ctx, { from, where: "", values: matches.values }, query, { limit }),
-    ...counted,
-  };
+  if (query.sort === "relevance") return listCountedRankedPage(ctx, matches, query, page);
+  const { rows, ...counted } = await listCountedSortedPage(ctx, matches, query, page);
+  if (rows) return { rows, ...counted };
+  // Reading many matches in order meets enough of them soon.
+  const all = { from: matches.all, where: "", values: matches.values };
+  return { rows: await listSortedPage(ctx, all, query, { limit }), ...counted };
 }
 
 async function browse(ctx: Context, where: Where, query: ListQuery): Promise<Found> {

@@ -228,8 +228,10 @@ suite("many products", () => {
       [id],
     );
     await market.query(
-      `insert into search_documents (product_id, published, purchases, section, category, search)
-       select c.id, true, c.purchases, d.section, d.category, d.search
+      `insert into search_documents (product_id, published, purchases, type, section, category, lang, currency, price_minor,
+                                     compatibility, search)
+       select c.id, true, c.purchases, d.type, d.section, d.category, d.lang, d.currency, d.price_minor,
+              d.compatibility, d.search
          from search_documents d, copies c where d.product_id = $1`,
       [id],
     );

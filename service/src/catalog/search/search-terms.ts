@@ -99,8 +99,8 @@ export async function parseSearch(db: Queries, text: string, lang: string | unde
   return significant.length > 0 ? significant : terms;
 }
 
-/** The lexemes of a word, quoted, so that no input is an operator. */
-const matchTerm = ({ lexemes }: SearchTerm) => `(${lexemes.map(quote).join(" | ")})`;
+/** A `tsquery`: the lexemes of a word, quoted, so that no input is an operator. */
+export const matchTerm = ({ lexemes }: SearchTerm) => `(${lexemes.map(quote).join(" | ")})`;
 
 /** A `tsquery`. */
 export const matchAllTerms = (terms: SearchTerms): string => terms.map(matchTerm).join(" & ");

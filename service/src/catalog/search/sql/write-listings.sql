@@ -27,12 +27,15 @@ listed as (
          rating_mean = excluded.rating_mean, rating_score = excluded.rating_score, trending = excluded.trending
   returning product_id),
 documented as (
-  insert into search_documents (product_id, published, purchases, section, category, search)
-  select g.id, g.status = 'published', g.purchases, g.section, g.category, g.search::tsvector
+  insert into search_documents (product_id, published, purchases, type, section, category, lang, currency, price_minor,
+                                compatibility, search)
+  select g.id, g.status = 'published', g.purchases, g.type, g.section, g.category, g.lang, g.currency, g."priceMinor",
+         g.compatibility, g.search::tsvector
     from given g join listed l on l.product_id = g.id order by g.id
   on conflict (product_id) do update set
-         published = excluded.published, purchases = excluded.purchases, section = excluded.section,
-         category = excluded.category, search = excluded.search)
+         published = excluded.published, purchases = excluded.purchases, type = excluded.type, section = excluded.section,
+         category = excluded.category, lang = excluded.lang, currency = excluded.currency,
+         price_minor = excluded.price_minor, compatibility = excluded.compatibility, search = excluded.search)
 insert into search_words (word, listings)
 select w.word, w.listings
   from unnest(:words::text[], :wordListings::integer[]) as w (word, listings)
