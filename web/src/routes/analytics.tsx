@@ -15,10 +15,13 @@ import { accountQuery, canReadAnalytics } from "../session.ts";
 import { studioShellRoute } from "./studio-shell.ts";
 
 const REST_WAIT_MS = 250;
+/** React keeps a skeleton for 300 ms at least: one shown just before the figures, which take about 200 ms, would hold them back. */
+const SKELETON_AFTER_MS = 400;
 
 const overviewRoute = createRoute({
   getParentRoute: () => studioShellRoute,
   path: "/studio/analytics",
+  pendingMs: SKELETON_AFTER_MS,
   validateSearch: parseAnalyticsSearch,
   // Without loaderDeps: another span keeps the figures until those of the new one are there.
   loader: async ({ context: { queryClient }, location: { search: given } }) => {
