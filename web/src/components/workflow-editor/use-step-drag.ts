@@ -143,6 +143,8 @@ function moveStep(element: HTMLElement): MovingPart {
 }
 
 const SVG = "http://www.w3.org/2000/svg";
+/** Two dots far outside of what is seen. */
+const FAR_DOTS = "M-8000-8000h1v1zM8000 8000h1v1z";
 
 /**
  * While the step moves, copies stand for its lines, in a layer below the graph. A line among the others makes the browser place and paint
@@ -165,7 +167,10 @@ function moveLines(flow: DragOptions["flow"], canvas: HTMLElement, node: StepNod
       return [{ line, copy, path, isOutgoing: source === node.id, other }];
     });
   for (const { line } of lines) line.dataset["dragged"] = "";
-  layer?.append(...lines.map(({ copy }) => copy));
+  // If the bounds of the layer change, the browser compares them with all others and arranges all layers anew.
+  const bounds = document.createElementNS(SVG, "path");
+  bounds.setAttribute("d", FAR_DOTS);
+  layer?.append(bounds, ...lines.map(({ copy }) => copy));
   return {
     draw(place: Point) {
       const transform = viewport?.style.transform ?? "";
@@ -177,6 +182,7 @@ function moveLines(flow: DragOptions["flow"], canvas: HTMLElement, node: StepNod
       }
     },
     end() {
+      bounds.remove();
       for (const { line, copy } of lines) {
         delete line.dataset["dragged"];
         copy.remove();
