@@ -220,9 +220,13 @@ async function dragStep(browser: Browser, page: Page, [step]: Place[]): Promise<
   const before = await boxOf(page, id);
   for (let at = 0; at < WARM_UP_MOVES; at++) await page.mouse.move(x + at, y);
   await sleep(SETTLE_MS);
+  // A move of Playwright's own mouse runs its scripts in the page, too.
+  const devTools = await page.context().newCDPSession(page);
   const thread = await traceMainThread(browser, page, async () => {
     for (let at = 0; at < MOVES; at++) {
-      await page.mouse.move(x + 120 * Math.sin(at / 12), y + (at % 60));
+      const place = { x: x + 120 * Math.sin(at / 12), y: y + (at % 60) };
+      const event = { type: "mouseMoved", button: "left", buttons: 1, ...place } as const;
+      await devTools.send("Input.dispatchMouseEvent", event);
       await sleep(FRAME_MS);
     }
   });
