@@ -4,7 +4,6 @@ import fc from "fast-check";
 import { createDraft, createProduct } from "../../../test/factories.ts";
 import { runs, sampleOf } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { toUuid } from "../../core/ids.ts";
 import { parseSearch } from "./search-terms.ts";
 
 let market: Market;
@@ -213,7 +212,7 @@ test("a search: combines with filters and orders, and finds drafts only among ow
   assert.deepEqual(await titles(reader, "author=me"), []);
 });
 
-test("a search with a filter: follows each change of the product, also by an earlier version of the service", async () => {
+test("a search with a filter: follows each change of the product", async () => {
   const fields = { title: "Quagga prints", lang: "en", price: 3, compatibility: ["openai"] };
   const id = await createProduct(author, fields);
   const filters = ["lang=en", "type=prompt", "provider=openai", "minPrice=3&maxPrice=3", "currency=USD"];
@@ -235,30 +234,6 @@ test("a search with a filter: follows each change of the product, also by an ear
   const patch = { lang: "de", price: 4, compatibility: ["groq"] };
   assert.equal((await author.patch(`/v1/products/${id}`, patch)).status, 200);
   await assertFinds([changed[0]!, changed[2]!, changed[3]!], [filters[0]!, filters[2]!, filters[3]!]);
-  // An earlier version writes the listing alone: a change of one, then a new one.
-  await market.query(
-    `update listings set type = 'WORKFLOW', currency = 'EUR', lang = 'en', price_minor = 300, compatibility = '{openai}'
-      where product_id = $1`,
-    [toUuid("prod", id)],
-  );
-  const written = ["lang=en", "type=workflow", "provider=openai"].map((filter) => `${filter}&currency=EUR`);
-  const former = [
-    ...["lang=de", "type=prompt", "provider=groq"].map((filter) => `${filter}&currency=EUR`),
-    "currency=USD",
-  ];
-  await assertFinds(written, former);
-  await market.query(
-    `create table former as select d.published, d.purchases, d.section, d.category, d.search, l as listing
-       from listings l join search_documents d using (product_id) where product_id = $1`,
-    [toUuid("prod", id)],
-  );
-  await market.query("delete from listings where product_id = $1", [toUuid("prod", id)]);
-  await market.query(
-    `with listed as (insert into listings select (listing).* from former returning product_id)
-     insert into search_documents (product_id, published, purchases, section, category, search)
-     select product_id, published, purchases, section, category, search from listed cross join former`,
-  );
-  await assertFinds(written, former);
 });
 
 test("equally good matches: the more bought one first", async () => {

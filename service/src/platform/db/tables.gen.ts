@@ -1001,17 +1001,17 @@ export interface ScoreCounts {
 
 export interface SearchDocuments {
   category: string | null;
-  compatibility: Generated<string[]>;
-  currency: Generated<string>;
+  compatibility: string[];
+  currency: string;
   lang: string | null;
-  priceMinor: Generated<number>;
+  priceMinor: number;
   productId: string;
   published: boolean;
   purchases: ColumnType<number, bigint | number, bigint | number>;
   reach: Generated<number | null>;
   search: string;
   section: string | null;
-  type: Generated<string>;
+  type: string;
 }
 
 export interface SearchWords {

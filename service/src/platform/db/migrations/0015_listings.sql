@@ -62,25 +62,33 @@ create index listings_compatibility on listings using gin (compatibility) where 
 create table search_documents (
   product_id uuid primary key references listings on delete cascade,
   published boolean not null,
+  -- Of product_stats, by the sale itself.
   purchases bigint not null,
+  -- From here to compatibility as in listings: the filters that searches use most, so that a search with one of them reads no listing per
+  -- match (docs/decisions/0088-filters-of-search-documents.md).
+  type text not null,
   section text,
   category text,
-  -- Made by catalogue/words.ts, which also makes the questions.
+  lang text,
+  currency text not null,
+  price_minor integer not null,
+  compatibility text[] not null,
+  -- Made by catalog/search/search-terms.ts, which also makes the queries.
   search tsvector not null,
   -- How often it was bought, in steps of about three; null where it is not for sale. Each step has an index of its own, so
-  -- that the most bought matches of a common word are found without looking at all of them: catalogue/matches.ts.
+  -- that the most bought matches of a common word are found without looking at all of them: catalog/search/matches.ts.
   reach smallint generated always as (
     case when published then width_bucket(purchases, array[1, 3, 10, 30, 100, 300, 1000, 3000]::bigint[]) end) stored
 );
-create index search_documents_0 on search_documents using gin (search, section, category) where reach = 0;
-create index search_documents_1 on search_documents using gin (search, section, category) where reach = 1;
-create index search_documents_2 on search_documents using gin (search, section, category) where reach = 2;
-create index search_documents_3 on search_documents using gin (search, section, category) where reach = 3;
-create index search_documents_4 on search_documents using gin (search, section, category) where reach = 4;
-create index search_documents_5 on search_documents using gin (search, section, category) where reach = 5;
-create index search_documents_6 on search_documents using gin (search, section, category) where reach = 6;
-create index search_documents_7 on search_documents using gin (search, section, category) where reach = 7;
-create index search_documents_8 on search_documents using gin (search, section, category) where reach = 8;
+create index search_documents_0 on search_documents using gin (search, section, category, type, compatibility) where reach = 0;
+create index search_documents_1 on search_documents using gin (search, section, category, type, compatibility) where reach = 1;
+create index search_documents_2 on search_documents using gin (search, section, category, type, compatibility) where reach = 2;
+create index search_documents_3 on search_documents using gin (search, section, category, type, compatibility) where reach = 3;
+create index search_documents_4 on search_documents using gin (search, section, category, type, compatibility) where reach = 4;
+create index search_documents_5 on search_documents using gin (search, section, category, type, compatibility) where reach = 5;
+create index search_documents_6 on search_documents using gin (search, section, category, type, compatibility) where reach = 6;
+create index search_documents_7 on search_documents using gin (search, section, category, type, compatibility) where reach = 7;
+create index search_documents_8 on search_documents using gin (search, section, category, type, compatibility) where reach = 8;
 
 -- Words that listings hold, to tell what begins with a word, and to guess what a mistyped one meant. Not unique: of two
 -- transactions with the same new words one would wait for the other, or each for the other. The night leaves one of each.

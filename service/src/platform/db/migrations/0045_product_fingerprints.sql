@@ -7,8 +7,9 @@ create table product_fingerprints (
   signature bytea not null,
   title_keys int[] not null
 );
-create index product_fingerprints_bands on product_fingerprints using gin (bands);
-create index product_fingerprints_titles on product_fingerprints using gin (title_keys);
+-- A list of pending entries would be read by each search for copies: up to 4 MB, for as long as neither it is full nor a vacuum runs.
+create index product_fingerprints_bands on product_fingerprints using gin (bands) with (fastupdate = off);
+create index product_fingerprints_titles on product_fingerprints using gin (title_keys) with (fastupdate = off);
 
 -- The marketplace reports copies itself: then there is no reporter.
 alter table product_reports drop constraint product_reports_pkey;

@@ -2,9 +2,11 @@
 drop index products_author;
 create index products_author on products (author_id, id) include (status);
 
--- The studio lists a seller's products by their last change, and counts them from the index.
+-- The studio lists a seller's products by their last change, popularity, views, creation and publication, and counts them, from the index
+-- alone. A sale or a view writes an entry of this index anyway, since other indexes have these columns.
 drop index listings_author;
-create index listings_author on listings (author_id, updated_at desc, product_id desc) include (status);
+create index listings_author on listings (author_id, updated_at desc, product_id desc)
+  include (status, purchases, views, created_at, published_at);
 
 -- The runs of a product since some time, by whom, and how they ended, from the index alone.
 drop index executions_product;
