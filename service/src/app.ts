@@ -8,6 +8,7 @@ import { authenticateApiKey } from "./accounts/api-keys/authenticate-key.ts";
 import { keyRoutes } from "./accounts/api-keys/routes.ts";
 import { notificationRoutes } from "./accounts/notifications/routes.ts";
 import { authenticateAccessToken } from "./accounts/oauth/authenticate-token.ts";
+import type { OAuthDependencies } from "./accounts/oauth/provider.ts";
 import { oauthRoutes } from "./accounts/oauth/routes.ts";
 import { addOAuthServer } from "./accounts/oauth/server.ts";
 import { addSignInPages } from "./accounts/pages/routes.ts";
@@ -333,7 +334,8 @@ function buildHttpServer(
     ...(inspect && { inspect }),
     addPages: (server) => {
       addSystemPages(server, systemPagesOf(ctx, state, metrics, siblings));
-      if (roles.api) addRoomPages(server, ctx, limits);
+      if (roles.api)
+        addRoomPages(server, { ctx, limits, ...(siblings && { catchUpSiblings: siblings.catchUp }) });
     },
   });
 }
@@ -384,7 +386,8 @@ function auditBarredNetwork(ctx: Context, entrance: AuthChannel, ip: string): vo
   );
 }
 
-function addRoomPages(server: FastifyInstance, ctx: Context, limits: RateLimits): void {
+function addRoomPages(server: FastifyInstance, dependencies: OAuthDependencies): void {
+  const { ctx, limits } = dependencies;
   addAssets(server);
   addClientFiles(server, ctx);
   addClientPages(server, ctx);
@@ -398,7 +401,7 @@ function addRoomPages(server: FastifyInstance, ctx: Context, limits: RateLimits)
   addSocialSignInRoutes(server, ctx);
   addEmailPages(server, ctx);
   addInboxPages(server, ctx);
-  addOAuthServer(server, ctx, limits);
+  addOAuthServer(server, dependencies);
   addRunReceiptKeys(server, ctx);
   addMcpEndpoint(server, {
     ctx,

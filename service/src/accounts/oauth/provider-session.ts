@@ -4,6 +4,7 @@ import { toId } from "../../core/ids.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
 import { hasPlainCookies, toPlainName } from "../../platform/http/plain-cookies.ts";
+import { catchUpNode, type ServerDependencies } from "../../platform/http/server-dependencies.ts";
 import { endSessions } from "../sessions/sessions.ts";
 import { toSeconds } from "./adapter-defaults.ts";
 import { findSignedInCaller, type Koa, type Middleware, requestSource } from "./request-context.ts";
@@ -13,15 +14,19 @@ import { findSignedInCaller, type Koa, type Middleware, requestSource } from "./
  * every client. It ends unless it belongs to the sign-in of this browser's session. A logout there ends our session.
  */
 export const syncProviderSession =
-  (ctx: Context, provider: Provider): Middleware =>
+  (server: Pick<ServerDependencies, "ctx" | "catchUpSiblings">, provider: Provider): Middleware =>
   async (koa, next) => {
+    const { ctx } = server;
     if (koa.cookies.get(provider.cookieName("session")) === undefined) return next();
     const caller = await findSignedInCaller(ctx);
     const session = await provider.Session.get(koa);
     const isOurs = caller !== null && isSessionOf(caller, session);
     if (session.accountId !== undefined && !isOurs) await session.destroy();
     await next();
-    if (isOurs && isConfirmedLogout(koa)) await signOut(ctx, koa, caller);
+    if (!isOurs || !isConfirmedLogout(koa)) return;
+    await signOut(ctx, koa, caller);
+    // After the response no cache of this node may still know the session.
+    await catchUpNode(server);
   };
 
 /** Compares what toProviderLogin reported. */

@@ -4,7 +4,7 @@ import type { Context } from "../../core/context.ts";
 import { digestOf, isSameDigest } from "../../core/digest.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { hasPlainCookies } from "../../platform/http/plain-cookies.ts";
-import type { RateLimits } from "../../platform/http/rate-limit.ts";
+import type { ServerDependencies } from "../../platform/http/server-dependencies.ts";
 import { createAdapterFactory } from "./adapter.ts";
 import { generateClientId } from "./client-id.ts";
 import { createConsentPolicy } from "./consent-policy.ts";
@@ -25,13 +25,16 @@ const REFRESH_ABSOLUTE = 90 * DAY;
 const ACCESS = 15 * MINUTE;
 const AUTHORIZE = "/oauth/authorize";
 
-export async function createProvider(ctx: Context, limits: RateLimits): Promise<Provider> {
+export type OAuthDependencies = Pick<ServerDependencies, "ctx" | "limits" | "catchUpSiblings">;
+
+export async function createProvider(dependencies: OAuthDependencies): Promise<Provider> {
+  const { ctx, limits } = dependencies;
   const issuer = ctx.links.origin();
   const provider = new Provider(issuer, await createConfiguration(ctx, issuer));
   pinIssuerAddress(provider, new URL(issuer), !hasPlainCookies(ctx));
   compareSecretsByDigest(provider);
   requireExactRedirectUris(provider);
-  provider.use(syncProviderSession(ctx, provider));
+  provider.use(syncProviderSession(dependencies, provider));
   provider.use(countInvalidCredentials(limits));
   provider.use(promptConsentForOfflineAccess);
   provider.use(advertiseAllScopes);

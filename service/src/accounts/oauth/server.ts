@@ -6,13 +6,12 @@ import type {
   RouteHandlerMethod,
 } from "fastify";
 import type { Provider } from "oidc-provider";
-import type { Context } from "../../core/context.ts";
 import { once } from "../../core/once.ts";
 import { sendPage } from "../../platform/http/html.ts";
-import type { RateLimits } from "../../platform/http/rate-limit.ts";
 import { SECURITY_HEADERS } from "../../platform/http/server-dependencies.ts";
 import { limitFlowsPerNetwork } from "./flow-rate-limit.ts";
 import { decideInteraction, type InteractionRequest, showInteraction } from "./interaction.ts";
+import type { OAuthDependencies } from "./provider.ts";
 import { runWithRequest } from "./request-context.ts";
 import { addResourceMetadata } from "./resource-metadata.ts";
 
@@ -34,8 +33,9 @@ const API_PATHS = [
 ];
 const FORM_SECURITY_POLICY = `${SECURITY_HEADERS["content-security-policy"]}; script-src 'self'; base-uri 'none'`;
 
-export function addOAuthServer(app: FastifyInstance, ctx: Context, limits: RateLimits): void {
-  const provider = once(async () => (await import("./provider.ts")).createProvider(ctx, limits));
+export function addOAuthServer(app: FastifyInstance, dependencies: OAuthDependencies): void {
+  const { ctx } = dependencies;
+  const provider = once(async () => (await import("./provider.ts")).createProvider(dependencies));
   const stepwise =
     (take: (step: InteractionRequest) => Promise<unknown>): RouteHandlerMethod =>
     async (request, reply) => {

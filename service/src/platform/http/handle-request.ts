@@ -36,7 +36,7 @@ import {
   type Route,
 } from "./route.ts";
 import { sendResponse } from "./send-response.ts";
-import type { ServerDependencies } from "./server-dependencies.ts";
+import { catchUpNode, type ServerDependencies } from "./server-dependencies.ts";
 import { validate } from "./validate.ts";
 
 const MAX_IDEMPOTENCY_KEY = 255;
@@ -56,8 +56,7 @@ export function handleRequest(
       : await runWith(exchange)(server.ctx);
     const outcome = await withStream(server, route, request, first);
     // After the response no cache of this node may answer with the state before the change.
-    if (route.endpoint.method !== "GET" && !route.changesNoCache)
-      await Promise.all([server.ctx.notifications.catchUp(), server.catchUpSiblings?.()]);
+    if (route.endpoint.method !== "GET" && !route.changesNoCache) await catchUpNode(server);
     if (outcome.stream && request.method === "HEAD") outcome.stream.onEnd();
     else if (outcome.stream)
       return sendEventStream(server, route.endpoint, request, reply.headers(outcome.headers), outcome.stream);

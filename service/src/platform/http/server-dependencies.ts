@@ -56,6 +56,13 @@ export interface ServerDependencies {
   ): void;
 }
 
+/** Resolves when the caches of this node have dropped what changed until now. */
+export const catchUpNode = ({
+  ctx,
+  catchUpSiblings,
+}: Pick<ServerDependencies, "ctx" | "catchUpSiblings">): Promise<unknown> =>
+  Promise.all([ctx.notifications.catchUp(), catchUpSiblings?.()]);
+
 declare module "fastify" {
   interface FastifyInstance {
     guests: Guests;
