@@ -8,8 +8,9 @@ const CHRT = "/usr/bin/chrt";
 const LOOP = "for (;;) if (process.ppid !== Number(process.argv[1])) process.exit()";
 
 /**
- * Keeps the processors from sleeping while `work` is measured: a virtual machine gives an idle processor back to its host, and is slow
- * for a while after it wakes up. Loops of the scheduler's idle class run only when nothing else wants the processor. Linux only.
+ * Keeps the processors from sleeping while the CPU time of short work is measured: a virtual machine gives an idle processor back to its
+ * host, and is slow for a while after it wakes up. Loops of the scheduler's idle class run only when nothing else wants the processor. Not
+ * for times by the clock: processes that wake each other find no idle processor. Linux only.
  */
 export async function keepAwake<T>(work: () => Promise<T>): Promise<T> {
   const count = existsSync(CHRT) ? availableParallelism() : 0;

@@ -1,5 +1,4 @@
 /** Runs the named scenarios, or all. Prints their tables and writes them into README.md. */
-import { keepAwake } from "./awake.ts";
 import { machine } from "./machine.ts";
 import { LISTINGS, type Options, readOptions } from "./options.ts";
 import { endAll } from "./processes.ts";
@@ -63,7 +62,7 @@ async function runAll(options: Options): Promise<void> {
     throw new Error(`There is no scenario ${unknown}; there are ${Object.keys(scenarios).join(", ")}.`);
   for (const name of names) {
     const where = machine();
-    const text = `${toMarkdown(await keepAwake(() => scenarios[name]!(options)))}\n\n_${where}_`;
+    const text = `${toMarkdown(await scenarios[name]!(options))}\n\n_${where}_`;
     console.log(`\n## ${name}\n\n${text}`);
     if (isWhole(options)) await writeReport(name, text);
   }

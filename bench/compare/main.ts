@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { keepAwake } from "../awake.ts";
 import { machine } from "../machine.ts";
 import { atEnd, endAll, ROOT } from "../processes.ts";
 import { median } from "../quantile.ts";
@@ -89,7 +88,7 @@ async function compare({ ref, names, rounds, seconds, settings }: Options): Prom
   for (const name of names) {
     const where = machine();
     console.error(`${name}: ${rounds} rounds`);
-    const figures = await keepAwake(() => measureInTurns(name, [first, second], rounds, seconds));
+    const figures = await measureInTurns(name, [first, second], rounds, seconds);
     for (const side of [first, second]) await side.prepare({ kind: "verify ledger" });
     console.log(`\n## ${name}\n\n${tableOf(before.name, figures)}\n\n_${where}_`);
   }

@@ -9,6 +9,7 @@ import { createLog } from "@stoa/service/core/log.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { WebBuilds } from "@stoa/service/web/builds/web-builds.ts";
 import { type Browser, type BrowserContext, chromium as browsers, type Page } from "playwright-core";
+import { keepAwake } from "../awake.ts";
 import { traceMainThread } from "../main-thread.ts";
 import type { Options } from "../options.ts";
 import { atEnd } from "../processes.ts";
@@ -79,7 +80,7 @@ export async function measureWorkflowEditor(options: Options): Promise<Report> {
   const rounds = new Map(actions.map(({ name }) => [name, [] as Quantiles[]]));
   for (let round = 0; round < ROUNDS; round++)
     for (const action of actions) {
-      const quantiles = quantilesOf(await measure(browser, scene, action));
+      const quantiles = quantilesOf(await keepAwake(() => measure(browser, scene, action)));
       rounds.get(action.name)?.push(quantiles);
       console.error(`${action.name}: ${Object.values(quantiles).map(ms).join(" ")}`);
     }
