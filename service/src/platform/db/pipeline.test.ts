@@ -93,8 +93,10 @@ test("statements that are sent together: written by one system call", async () =
           [1, 2, 3].map((n) => () => sql`select ${n}::int as n`.execute(tx)),
         ),
     );
-  await writeThree();
-  assert.equal(await writesDuring(writeThree), 3);
+  const writes: number[] = [];
+  // The first run connects, and other sockets of the process may write meanwhile, such as that of its output.
+  for (let run = 0; run < 5; run++) writes.push(await writesDuring(writeThree));
+  assert.equal(Math.min(...writes), 3, `writes of each run: ${writes}`);
 });
 
 test("a pipeline without a transaction: one round trip, results in order", async () => {
