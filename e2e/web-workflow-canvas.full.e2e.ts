@@ -49,6 +49,26 @@ const COUNT_LINES = `(selector) => {
 const countLines = (page: Page, selector: string) =>
   page.evaluate(`(${COUNT_LINES})(${JSON.stringify(selector)})`);
 
+test("canvas: a step that gets the focus right after another one was removed keeps it", async () => {
+  const { context, session } = await openMember(market, browser, { look: { width: 1400 } });
+  const id = await createWorkflow(session, CHAIN);
+  const { page } = await openAt(context, market, `/studio/workflows/${id}`);
+  await page.locator('[data-step="step3"]').focus();
+  await page.getByRole("region", { name: "Step step3" }).waitFor();
+  await page.evaluate(REMOVE_AND_FOCUS);
+  await page.getByRole("region", { name: "Step step0" }).waitFor();
+  assert.equal(await page.locator('[data-step="step3"]').count(), 0);
+  await context.close();
+});
+
+/** Runs in the page, within one frame. Resolves after the next ones. */
+const REMOVE_AND_FOCUS = `(async () => {
+  const step = (id) => document.querySelector('[data-step="' + id + '"]');
+  step("step3").dispatchEvent(new KeyboardEvent("keydown", { key: "Delete", bubbles: true }));
+  step("step0").focus();
+  for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
+})()`;
+
 test("canvas: a step that is dragged takes its lines along and stays there, and Undo brings them back", async () => {
   const { context, session } = await openMember(market, browser, { look: { width: 1400 } });
   const id = await createWorkflow(session, CHAIN);

@@ -376,18 +376,6 @@ const REPORT_MS = 10_000;
 /** A longer workflow takes longer to draw. */
 const MAX_STEPS = 6;
 
-/** A focus that comes while another step is being selected can be without effect: then the step is pressed, as a person would. */
-async function openStep(page: Page, id: string): Promise<void> {
-  const form = page.locator(`section[aria-label="Step ${id}"]`);
-  await nodeOf(page, id).focus();
-  const isOpen = await form.waitFor({ timeout: REPORT_MS }).then(
-    () => true,
-    () => false,
-  );
-  if (!isOpen) await nodeOf(page, id).click();
-  await form.waitFor();
-}
-
 /** One edit by the form or the canvas, with a text that no other edit writes. `at` chooses the step. */
 async function editSteps({ page, log }: EditedTab, wanted: Edit, at: number, count: number): Promise<void> {
   const ids = await listSteps(page);
@@ -400,7 +388,8 @@ async function editSteps({ page, log }: EditedTab, wanted: Edit, at: number, cou
     log.added(name);
     return;
   }
-  await openStep(page, id);
+  await nodeOf(page, id).focus();
+  await page.locator(`section[aria-label="Step ${id}"]`).waitFor();
   if (edit === "rename") {
     await rename(page, name);
     log.renamed(id, name);

@@ -97,7 +97,12 @@ function CanvasArea() {
     const next = steps[at - 1]?.id ?? steps[at + 1]?.id;
     execute({ kind: "remove-steps", ids: [id] });
     select(next ?? null);
-    if (next !== undefined) requestAnimationFrame(() => focusStep(next));
+    if (next === undefined) return;
+    requestAnimationFrame(() => {
+      const focused = document.activeElement?.closest<HTMLElement>("[data-step]")?.dataset["step"] ?? id;
+      // A step that got the focus meanwhile keeps it.
+      if (focused === id) focusStep(next);
+    });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const id = (event.target as HTMLElement).dataset["step"];
