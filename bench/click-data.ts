@@ -103,10 +103,12 @@ const idInOrder = (at: string) =>
 
 const runAt = (count: number) => `now() - interval '25 days' * (1 - n::float8 / ${count})`;
 
+/** Of the member's products, in turn by the member and by buyers. */
 const runsOf = (runs: number) => `
   insert into executions (id, type, user_id, product_id, product_version, provider, model, status, attempts, prompt_tokens,
                           completion_tokens, cost_usd, cost_known, duration_ms, error_code, error_message, created_at, completed_at)
-  select d.id, 'PROMPT', ${member}, s.id, '1.0.0', 'sandbox', 'sandbox-1', status, 1, 100, 200, 0.001, true, 900,
+  select d.id, 'PROMPT', case when d.n % 2 = 0 then ${member} else ${idOf("buyer", `(d.n % ${BUYERS})`)} end, s.id, '1.0.0', 'sandbox',
+         'sandbox-1', status, 1, 100, 200, 0.001, true, 900,
          case status when 'failed' then 'PROVIDER_ERROR' end, case status when 'failed' then 'The provider had a fault.' end, at, at
     from (select n, ${idInOrder(runAt(runs))} as id, ${runAt(runs)} as at, case when n % 50 = 1 then 'failed' else 'completed' end as status
             from generate_series(1, ${runs}) n) as d

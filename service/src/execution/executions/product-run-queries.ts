@@ -25,6 +25,12 @@ function countParts({ authorId, productIds, since }: CountScope) {
     productIds ? sql`and ${sql.ref(column)} = any(${productIds}::uuid[])` : sql``;
   const day = wholeDayFrom(since);
   return sql`
+    with own as materialized (select count(*) as products from products where author_id = ${authorId} ${ofProducts("id")}),
+    -- The runs of all sellers since the last fold. If they are more than the seller has products, these are looked up one by one.
+    latest as materialized (
+      select product_id, user_id, status, created_at from executions
+       where id >= ${FIRST_LATEST_ID} order by id limit (select products from own)),
+    latest_runs as materialized (select (select count(*) from latest) < (select products from own) as are_all)
     -- The sums of all days.
     select product_id, completed + failed + canceled as total, completed, failed, canceled, 0::bigint as recent, 0::bigint as recent_completed,
            0::bigint as recent_failed
@@ -37,28 +43,38 @@ function countParts({ authorId, productIds, since }: CountScope) {
     union all
     -- The part of a day with which the last 30 days begin.
     select t.product_id, 0, 0, 0, 0, e.runs, e.completed, e.failed
-      from run_totals t
+      from (select product_id from run_sums where author_id = ${authorId} and day = ${dayOf(since)}::date
+            union
+            select e.product_id from unfolded_runs u join executions e on e.id = u.execution_id where u.author_id = ${authorId}) t
      cross join lateral (
        select count(*) as runs, count(*) filter (where status = 'completed') as completed,
               count(*) filter (where status = 'failed') as failed
          from executions e
         where e.product_id = t.product_id and e.user_id <> ${authorId}
           and e.created_at >= ${since} and e.created_at < least(${day}, ${FOLDED_UNTIL})) e
-     where t.author_id = ${authorId} ${ofProducts("t.product_id")}
+     where true ${ofProducts("t.product_id")}
     union all
     -- Days that are not folded yet.
-    select p.id, e.*
-      from products p
-     cross join lateral (
-       select ${runCounts(since)} from executions e
-        where e.product_id = p.id and e.user_id <> ${authorId} and e.created_at >= ${FOLDED_UNTIL}) e
-     where p.author_id = ${authorId} ${ofProducts("p.id")}
+    select e.product_id, ${runCounts(since)}
+      from (select latest.* from latest join products p on p.id = latest.product_id
+             where (select are_all from latest_runs) and p.author_id = ${authorId}
+            union all
+            select e.product_id, e.user_id, e.status, e.created_at
+              from products p
+             cross join lateral (select * from executions e where e.product_id = p.id and e.created_at >= ${FOLDED_UNTIL} offset 0) e
+             where not (select are_all from latest_runs) and p.author_id = ${authorId} ${ofProducts("p.id")}) e
+     where e.user_id <> ${authorId} and e.created_at >= ${FOLDED_UNTIL} ${ofProducts("e.product_id")} group by e.product_id
     union all
     -- Runs of folded days that had not ended.
     select e.product_id, ${runCounts(day)}
       from unfolded_runs u join executions e on e.id = u.execution_id
      where u.author_id = ${authorId} ${ofProducts("e.product_id")} group by e.product_id`;
 }
+
+/** The clock gives a run its id just before its time; an hour is also what a fold leaves to it. */
+const FIRST_LATEST_ID = sql`(
+  select lpad(to_hex((extract(epoch from greatest(folded_until - interval '1 hour', 'epoch')) * 1000)::bigint), 12, '0')
+         || '70008000000000000000' from run_folds)::uuid`;
 
 /** In the order of the columns of `countParts`. */
 const runCounts = (since: Date) => sql`
@@ -68,8 +84,8 @@ const runCounts = (since: Date) => sql`
   count(*) filter (where e.created_at >= ${since} and e.status = 'failed')`;
 
 const COUNTS = sql`
-  sum(total)::int as total, sum(completed)::int as completed, sum(failed)::int as failed, sum(canceled)::int as canceled,
-  sum(recent)::int as "last30Days", sum(recent_failed)::int as "failed30Days"`;
+  sum(total::int)::int as total, sum(completed::int)::int as completed, sum(failed::int)::int as failed,
+  sum(canceled::int)::int as canceled, sum(recent::int)::int as "last30Days", sum(recent_failed::int)::int as "failed30Days"`;
 
 /** A scalar subquery for each of the few new runs: an anti-join would read all buyers. */
 const buyersOf = (authorId: string, product: RawBuilder<unknown>) => sql`(
@@ -117,8 +133,8 @@ export async function listRunCounts(
       select product_id, ${COUNTS} from (${countParts({ authorId, productIds, since })}) as part
        group by product_id having sum(total) > 0),
     page as (
-      select c.*, (count(*) over ())::int as "all", p.title, p.type
-        from counts c join products p on p.id = c.product_id and p.status <> 'deleted'
+      select c.*, (count(*) over ())::int as "all"
+        from counts c join products p on p.author_id = ${authorId} and p.id = c.product_id and p.status <> 'deleted'
        order by ${first} product_id desc limit ${paging.limit} offset ${offsetOf(paging)}),
     failures as materialized (
       select product_id, error_code as code, runs from run_sums
@@ -137,12 +153,12 @@ export async function listRunCounts(
       select e.product_id, e.error_code, 1
         from unfolded_runs u join executions e on e.id = u.execution_id join page on page.product_id = e.product_id
        where u.author_id = ${authorId} and e.status = 'failed' and e.created_at >= ${day})
-    select page.*, ${buyersOf(authorId, sql`page.product_id`)} as buyers,
+    select page.*, p.title, p.type, ${buyersOf(authorId, sql`page.product_id`)} as buyers,
            coalesce((select jsonb_agg(jsonb_build_object('code', code, 'runs', runs) order by runs desc, code)
                        from (select coalesce(nullif(code, ''), 'UNKNOWN') as code, sum(runs)::bigint as runs from failures
                               where failures.product_id = page.product_id group by 1) as f),
                     '[]') as "failures30Days"
-      from page order by ${first} page.product_id desc`.execute(db);
+      from page join products p on p.id = page.product_id order by ${first} page.product_id desc`.execute(db);
   return { items: rows.map(({ all: _, ...row }) => row), total: rows[0]?.all ?? 0 };
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { runs } from "../../../test/full-size.ts";
 import type { Client } from "../../../test/market.ts";
 import { run } from "../../../test/runs.ts";
@@ -22,16 +22,18 @@ const ENDS = ["completed", "failed", "canceled"];
 /** A history takes half a second. */
 const HISTORIES = 5;
 
-/** A number is hours that pass. */
+/** A number is hours that pass. Drafts give a seller more products than there are runs since the last fold, so that these are read first. */
 const anyStep = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom("run", "fail", "run as author") },
   { weight: 4, arbitrary: fc.constantFrom("start", "cancel", "reject", "retry", "retry", "approve") },
-  { weight: 3, arbitrary: fc.constant("fold") },
+  { weight: 3, arbitrary: fc.constantFrom("fold", "fold", "fold", "draft") },
   { weight: 4, arbitrary: fc.constantFrom(1, 20, 30, 200) },
 );
 const anyHistory = fc.array(fc.tuple(anyStep, fc.nat(9)), { minLength: 15, maxLength: 40 });
 /** Runs that end, and are retried, before and after their days are folded. */
 const LATE_ENDS = [
+  "draft",
+  "draft",
   "start",
   "start",
   "fail",
@@ -45,6 +47,7 @@ const LATE_ENDS = [
   "cancel",
   "fold",
   "approve",
+  "run",
 ];
 /** The only failure of a product, which a retry takes out of its day. */
 const RETRIED_FAILURE = ["start", "reject", 30, "fold", "retry"];
@@ -86,6 +89,7 @@ async function play(seller: Client, steps: [string | number, number][]) {
     const buyer = buyers[number % 2]!;
     const one = started[number % Math.max(1, started.length)];
     if (typeof step === "number") market.clock.forward(step * HOUR_MS);
+    if (step === "draft") await createDraft(seller);
     if (step === "fold") await foldRuns(market.service.ctx);
     if (step === "run") await run(buyer, { productId: prompt });
     if (step === "run as author") await run(seller, { productId: prompt });
