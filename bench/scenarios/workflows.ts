@@ -26,20 +26,20 @@ const AIMS = { engineMs: 6, perSecond: 250, takeoverMs: 1_500 };
 const MODEL = "bench-model";
 
 /** Runs of three calls, one at a time and in parallel, and the takeover from a killed worker. */
-export async function measureWorkflows(_options: Options): Promise<Report> {
+export async function measureWorkflows({ profile }: Options): Promise<Report> {
   const dataDir = await mkdtemp(join(tmpdir(), "stoa-bench-workflows-"));
   atEnd(() => rm(dataDir, { recursive: true, force: true }));
   const plansFile = join(dataDir, "plans.json");
   await writeFile(plansFile, JSON.stringify(WITHOUT_LIMITS));
   const database = await startEmbedded(dataDir);
   atEnd(() => database.stop());
-  const startNode = (roles: string) =>
-    startService(undefined, { STOA_DATA_DIR: dataDir, STOA_PLANS_FILE: plansFile, STOA_ROLES: roles });
+  const startNode = (roles: string, profile?: string) =>
+    startService(profile, { STOA_DATA_DIR: dataDir, STOA_PLANS_FILE: plansFile, STOA_ROLES: roles });
   const [providerUrl] = await startScript(new URL("../provider.ts", import.meta.url), []).waitForLine(
     /^http.*/,
   );
   const key = await withBase(dataDir, { target: database.connection }, ({ ctx }) => openAccount(ctx));
-  const node = await startNode("api,worker");
+  const node = await startNode("api,worker", profile);
   const buyer = { client: clientOf(node.origin, key), origin: node.origin, key };
   const times = await oneByOne(buyer, providerUrl!);
   const perSecond = await manyAtOnce(buyer, providerUrl!);
