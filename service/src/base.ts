@@ -32,6 +32,7 @@ import { promptKind } from "./execution/prompt-runs/prompt-kind.ts";
 import { RunTargets } from "./execution/prompt-runs/run-targets.ts";
 import { RunWriter } from "./execution/prompt-runs/run-writer.ts";
 import { findSampleRun } from "./execution/run-receipts/sample-run.ts";
+import { CheckpointWriter } from "./execution/workflow-runs/checkpoint-writer.ts";
 import { LocalWorkers } from "./execution/workflow-runs/local-workers.ts";
 import { RunNotifications } from "./execution/workflow-runs/run-notifications.ts";
 import { workflowKind } from "./execution/workflow-runs/workflow-kind.ts";
@@ -134,6 +135,7 @@ async function buildBase(
     counters: await openCounters(config, now, log, options.createCounters),
     db,
     runWriter: new RunWriter(db, log),
+    checkpointWriter: new CheckpointWriter(db, log),
     metrics,
     jobs,
     shutdown: shutdown.signal,

@@ -4,7 +4,6 @@ import {
   type ExecutionMode,
   type ExecutionStatus,
   insertWorkflowSql,
-  updateWorkflowSql,
   type WorkflowChange,
 } from "./queries.ts";
 import { type ExecutionRef, type ExecutionTexts, sealTexts } from "./texts.ts";
@@ -26,7 +25,6 @@ export const insertWorkflowExecutionSql = (ctx: Context, { texts, ...execution }
   });
 
 export interface WorkflowTransition {
-  from: readonly ExecutionStatus[];
   to: ExecutionStatus;
   /** Replaces the stored texts; undefined: they stay. */
   texts?: ExecutionTexts;
@@ -42,13 +40,16 @@ const END_STATUSES: ReadonlySet<ExecutionStatus> = new Set<ExecutionStatus>([
   "canceled",
 ]);
 
-/** The part of the engine's statement that changes the status, if it is one of `from`. The engine appends a condition. */
-export const updateWorkflowExecutionSql = (ctx: Context, execution: ExecutionRef, move: WorkflowTransition) =>
-  updateWorkflowSql(execution.id, move.from, {
-    status: move.to,
-    ...(move.texts && { sealedTexts: sealTexts(ctx, execution, move.texts) }),
-    ...(move.error && { errorCode: move.error.code, errorMessage: move.error.message }),
-    ...(move.usage && { usage: move.usage, priceList: PRICE_LIST }),
-    ...(move.durationMs !== undefined && { durationMs: move.durationMs }),
-    ...(END_STATUSES.has(move.to) && { completedAt: ctx.now() }),
-  });
+/** The columns that a change of the status sets. */
+export const toWorkflowChange = (
+  ctx: Context,
+  execution: ExecutionRef,
+  move: WorkflowTransition,
+): WorkflowChange => ({
+  status: move.to,
+  ...(move.texts && { sealedTexts: sealTexts(ctx, execution, move.texts) }),
+  ...(move.error && { errorCode: move.error.code, errorMessage: move.error.message }),
+  ...(move.usage && { usage: move.usage, priceList: PRICE_LIST }),
+  ...(move.durationMs !== undefined && { durationMs: move.durationMs }),
+  ...(END_STATUSES.has(move.to) && { completedAt: ctx.now() }),
+});

@@ -1,4 +1,4 @@
-import type { RawBuilder } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { Context } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
@@ -21,9 +21,12 @@ import { type SealedKey, toUsableKey } from "./provider-keys.ts";
 import {
   type CallEnd,
   deleteCallsBefore,
+  hasLimits,
+  isSameUnlimitedKeySql,
   type KeyRefusal,
   type LateRefusal,
   moveCallsSql,
+  openUnlimitedCallsSql,
   type Reservation,
   type ReservationResult,
   reservationResultsSql,
@@ -117,7 +120,22 @@ const toOpenedCall = ({ reservation, key: { sealedKey, status, monthlyBudgetUsd 
   key: { sealedKey, status, hasBudget: monthlyBudgetUsd !== null },
 });
 
+/** A call whose key has no limits, as a row of a statement that opens several. */
+export const toUnlimitedCallRow = ({ reservation, key }: OpenCall) => ({
+  id: reservation.executionId,
+  callId: reservation.callId,
+  ...{ keyId: reservation.providerKeyId, sealedKey: key.sealedKey, keyStatus: key.status },
+  ...{ callStartedAt: reservation.startedAt, callLeaseUntil: reservation.leaseUntil },
+});
+
+/** In SQL: whether the key of such a row `opened` is as its caller read it. */
+export const isSameOpenedKeySql = isSameUnlimitedKeySql(sql.raw(`opened."keyId"`), {
+  sealedKey: sql.raw(`opened."sealedKey"`),
+  status: sql.raw(`opened."keyStatus"`),
+});
+
 export type { CallEnd, LateRefusal, ReservationResult as Reserved };
+export { hasLimits, openUnlimitedCallsSql };
 
 export type KeyedCall = CallInput &
   Pick<ProviderCall, "options" | "signal" | "timeoutMs" | "versionId" | "sample"> & { key: SealedKey };

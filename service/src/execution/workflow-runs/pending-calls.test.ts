@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { sql } from "kysely";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { GOOD_KEY } from "../../../test/provider-server.ts";
 import { createProviderKey, startBlockedProvider } from "../../../test/runs.ts";
 import { statementsOf } from "../../../test/statements.ts";
@@ -163,4 +165,59 @@ test("call aborted with its run: its reservation of the key is released", async 
     (calls) => calls.length === 1 && calls.every(({ ended }) => ended),
   );
   blocked.answer();
+});
+
+/** All rows of a run, without what differs between equal runs. */
+async function rowsOf(id: string) {
+  const { rows } = await market.query(
+    `select to_jsonb(e) - '{id,created_at,completed_at,duration_ms,sealed_texts}'::text[] as execution, e.sealed_texts is null as "hasNoTexts",
+            to_jsonb(r) - '{execution_id,sealed_start}'::text[] as run,
+            (select jsonb_agg(to_jsonb(s) - '{execution_id,sealed_output,started_at,ended_at}'::text[] || jsonb_build_object('ended', ended_at is not null, 'output', sealed_output is not null) order by n)
+               from execution_steps s where s.execution_id = e.id) as steps,
+            (select jsonb_agg(to_jsonb(v) - '{execution_id,created_at}'::text[] order by seq) from execution_events v where v.execution_id = e.id) as events,
+            (select jsonb_agg(to_jsonb(c) - '{id,execution_id,started_at,lease_until,ended_at}'::text[] || jsonb_build_object('ended', ended_at is not null) order by id)
+               from provider_calls c where c.execution_id = e.id) as calls
+       from executions e join workflow_runs r on r.execution_id = e.id where e.id = $1`,
+    [toUuid("exec", id)],
+  );
+  return rows[0];
+}
+
+/** As a request that cancels the run, but without a notification: the next checkpoint finds it out. */
+const requestCancel = (id: string) =>
+  market.query(
+    `with e as (update executions set cancel_requested_at = now() where id = $1 returning id)
+     update workflow_runs r set signals = signals + 1 from e where r.execution_id = e.id`,
+    [toUuid("exec", id)],
+  );
+
+test("parallel runs: share the statements of their checkpoints, write what one run writes alone, and a canceled one ends", async (t) => {
+  const blocked = await startBlocked(t);
+  const ollama = await createProviderKey(author, { provider: "ollama", baseUrl: blocked.url });
+  const request = { apiKeys: { openai: ollama } };
+  const workflowId = await createWorkflow(author, { steps: chainSteps(), result: "steps.three.output" });
+  const start = (count: number) =>
+    Promise.all(Array.from({ length: count }, () => startExecution(author, workflowId, request)));
+  const ids = await start(12);
+  await blocked.arrivals(ids.length);
+  await requestCancel(ids[5]!);
+  const texts = await statementsOf(async () => {
+    // Holds up the statements until three of them wait, so that the last one writes several checkpoints.
+    await market.service.ctx.db.transaction().execute(async (tx) => {
+      await sql`lock table provider_calls in exclusive mode`.execute(tx);
+      blocked.answer();
+      await waitForBlockedStatements(market, 3);
+    });
+    await Promise.all(ids.map((id, at) => untilStatus(author, id, at === 5 ? "canceled" : "completed")));
+  });
+  assert.ok(texts.some((text) => text.startsWith("-- prepared: write_checkpoints\n")));
+  assert.equal((await callsWith(ollama)).filter(({ ended }) => !ended).length, 0);
+  const [alone] = await start(1);
+  await untilStatus(author, alone!, "completed");
+  const expected = await rowsOf(alone!);
+  for (const [at, id] of ids.entries()) if (at !== 5) assert.deepEqual(await rowsOf(id), expected);
+  assert.ok(
+    !market.logs.some((line) => line.includes("PostgreSQL refused")),
+    market.logs.filter((line) => line.includes("PostgreSQL refused")).join(""),
+  );
 });

@@ -3,8 +3,15 @@ import { firstOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { prepared } from "../../platform/db/prepared.ts";
 import { readSql, readStatement } from "../../platform/db/statement.ts";
-import type { AccountCancelReason } from "../executions/queries.ts";
-import { type LateRefusal, type Reserved, toMoveCallsSql } from "../provider-keys/provider-calls.ts";
+import { type AccountCancelReason, updateWorkflowSql, type WorkflowChange } from "../executions/queries.ts";
+import {
+  isSameOpenedKeySql,
+  type LateRefusal,
+  openUnlimitedCallsSql,
+  type Reserved,
+  toMoveCallsSql,
+  toUnlimitedCallRow,
+} from "../provider-keys/provider-calls.ts";
 import type { CallChanges } from "./pending-calls.ts";
 import { type EndedRow, endedColumns } from "./queries.ts";
 import type { StepRun, StepStatus } from "./run-state.ts";
@@ -235,8 +242,8 @@ export interface Checkpoint {
   renewedUntil: Date | null;
   /** Writes nothing if the owner is banned. */
   checksOwner: boolean;
-  /** The update of the execution. Its row is locked first, as by a cancellation and a deletion: the other order would deadlock. */
-  move: RawBuilder<unknown> | null;
+  /** Of an open execution. Its row is locked first, as by a cancellation and a deletion: the other order would deadlock. */
+  change: WorkflowChange | null;
   /** Notifies requests that wait for the end of the run. */
   notifiesEnd: boolean;
   /** Returns the ended execution. */
@@ -244,6 +251,14 @@ export interface Checkpoint {
   steps: StepRow[];
   events: NewEventRow[];
   callChanges: CallChanges;
+}
+
+/** The lease of a driver, and the signals that it has read. */
+export interface RunLease {
+  id: string;
+  userId: string;
+  token: string;
+  signals: number;
 }
 
 export interface CheckpointResult {
@@ -257,11 +272,8 @@ export interface CheckpointResult {
 }
 
 interface CheckpointValues
-  extends Pick<Checkpoint, "dueAt" | "keepsLease" | "renewedUntil" | "checksOwner" | "notifiesEnd"> {
-  id: string;
-  userId: string;
-  token: string;
-  signals: number;
+  extends RunLease,
+    Pick<Checkpoint, "dueAt" | "keepsLease" | "renewedUntil" | "checksOwner" | "notifiesEnd"> {
   history: RawBuilder<unknown>;
   isHistoryLocked: RawBuilder<unknown>;
   move: RawBuilder<unknown>;
@@ -282,12 +294,13 @@ const writeCheckpointAndMoveSql = readStatement<CheckpointValues, CheckpointRow>
 const writeCheckpointAndEndSql = readStatement<CheckpointValues, CheckpointRow>(CHECKPOINT_FILE, "and_end");
 const NOTHING = sql``;
 const isHeldSql = sql`exists (select from held)`;
+const OPEN = ["queued", "running", "waiting"] as const;
 
 /** The parts of a checkpoint that also changes the execution. */
-const toMoveSql = (id: string, move: RawBuilder<unknown>, returnsEnd: boolean) => ({
+const toMoveSql = (id: string, change: WorkflowChange, returnsEnd: boolean) => ({
   history: sql`history as (select from executions where id = ${id} for no key update),`,
   isHistoryLocked: sql`and exists (select from history)`,
-  move: sql`moved as (${move} and ${isHeldSql} ${returnsEnd ? sql`returning ${endedColumns}` : NOTHING}),`,
+  move: sql`moved as (${updateWorkflowSql(id, OPEN, change)} and ${isHeldSql} ${returnsEnd ? sql`returning ${endedColumns}` : NOTHING}),`,
   endedRow: returnsEnd ? sql`(select to_jsonb(moved) from moved where deleted_at is null)` : sql`null::jsonb`,
 });
 const noMoveSql = { history: NOTHING, isHistoryLocked: NOTHING, move: NOTHING, endedRow: sql`null::jsonb` };
@@ -295,19 +308,19 @@ const noMoveSql = { history: NOTHING, isHistoryLocked: NOTHING, move: NOTHING, e
 /** Writes a checkpoint if the lease is still held and no signal is unread. */
 export async function writeCheckpoint(
   db: Queries,
-  { id, userId, token, signals }: { id: string; userId: string; token: string; signals: number },
-  { move, returnsEnd, steps, events, callChanges, ...checkpoint }: Checkpoint,
+  { id, userId, token, signals }: RunLease,
+  { change, returnsEnd, steps, events, callChanges, ...checkpoint }: Checkpoint,
 ): Promise<CheckpointResult> {
   const calls = toMoveCallsSql(callChanges, isHeldSql);
   const values = {
     ...{ id, userId, token, signals, ...checkpoint },
-    ...(move ? toMoveSql(id, move, returnsEnd) : noMoveSql),
+    ...(change ? toMoveSql(id, change, returnsEnd) : noMoveSql),
     steps: JSON.stringify(steps),
     events: JSON.stringify(events),
     calls: calls.parts,
     reservations: calls.reserved,
   };
-  const write = move
+  const write = change
     ? returnsEnd
       ? writeCheckpointAndEndSql
       : writeCheckpointAndMoveSql
@@ -316,6 +329,69 @@ export async function writeCheckpoint(
   const { isWritten, isHeld, ...result } = firstOf(rows);
   return { status: isWritten ? "written" : isHeld ? "signaled" : "lost", ...result };
 }
+
+export interface LeasedCheckpoint {
+  lease: RunLease;
+  checkpoint: Checkpoint;
+}
+
+interface CheckpointsValues extends Record<"checkpoints" | "ended" | "opened" | "steps" | "events", string> {
+  ids: string[];
+  endedIds: string[];
+  from: readonly string[];
+  isSameKey: RawBuilder<unknown>;
+  calls: RawBuilder<unknown>;
+  endedColumns: RawBuilder<unknown>;
+}
+
+const writeCheckpointsSql = readStatement<CheckpointsValues, { id: string; endedRow: EndedRow | null }>(
+  new URL("./sql/write-checkpoints.sql", import.meta.url),
+);
+
+/** Writes checkpoints of different runs, and returns the written ones by run. It leaves out those for which it would have to wait. */
+export async function writeCheckpoints(
+  db: Queries,
+  checkpoints: readonly LeasedCheckpoint[],
+): Promise<Map<string, CheckpointResult>> {
+  const rowsOf = <Row extends object>(list: (checkpoint: Checkpoint) => readonly Row[]) =>
+    checkpoints.flatMap(({ lease, checkpoint }) =>
+      list(checkpoint).map((row) => ({ ...row, runId: lease.id })),
+    );
+  const ended = rowsOf(({ callChanges }) => callChanges.ended.map(toCallEndRow));
+  const { rows } = await writeCheckpointsSql({
+    ids: checkpoints.map(({ lease }) => lease.id),
+    checkpoints: JSON.stringify(checkpoints.map(toCheckpointRow)),
+    from: OPEN,
+    ended: JSON.stringify(ended),
+    endedIds: ended.map(({ callId }) => callId),
+    opened: JSON.stringify(
+      checkpoints.flatMap(({ checkpoint }) => checkpoint.callChanges.opened.map(toUnlimitedCallRow)),
+    ),
+    steps: JSON.stringify(rowsOf(({ steps }) => steps)),
+    events: JSON.stringify(rowsOf(({ events }) => events)),
+    isSameKey: isSameOpenedKeySql,
+    calls: openUnlimitedCallsSql({ rows: sql`begun` }),
+    endedColumns,
+  }).execute(db);
+  const unlimited = { status: "written", reservations: {}, isOwnerBanned: false } as const;
+  return new Map(rows.map(({ id, endedRow }) => [id, { ...unlimited, endedRow }]));
+}
+
+const toCallEndRow = ({ callId, costUsd, endedAt }: CallChanges["ended"][number]) => ({
+  callId,
+  costUsd,
+  endedAt,
+});
+
+const toCheckpointRow = ({ lease, checkpoint }: LeasedCheckpoint) => {
+  const { dueAt, keepsLease, renewedUntil, checksOwner, returnsEnd, change, callChanges } = checkpoint;
+  const { status = null, usage, ...columns } = change ?? {};
+  return {
+    ...lease,
+    ...{ dueAt, keepsLease, renewedUntil, checksOwner, returnsEnd, callEnds: callChanges.ended.length },
+    ...{ newStatus: status, ...usage, ...columns },
+  };
+};
 
 interface StoredStepRow extends Omit<StepRow, "type" | "costUsd"> {
   costUsd: string | null;

@@ -2,7 +2,7 @@ import type { Context } from "../../core/context.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { retryWhileUnavailable, type Tx } from "../../platform/db/database.ts";
 import { requestCancelByIds } from "../executions/queries.ts";
-import { updateWorkflowExecutionSql, type WorkflowTransition } from "../executions/workflow-executions.ts";
+import { toWorkflowChange, type WorkflowTransition } from "../executions/workflow-executions.ts";
 import type { OpenCall } from "../provider-keys/provider-calls.ts";
 import { sendRunCallback } from "./callbacks.ts";
 import { LONG_RUN_MS, notifyOwner } from "./owner-notifications.ts";
@@ -17,6 +17,7 @@ import {
   type ClaimedRun,
   type NewEventRow,
   notifyRun,
+  type RunLease,
   type RunRow,
   reportToParent,
   writeCheckpoint,
@@ -27,8 +28,6 @@ import { toStepRow } from "./step-rows.ts";
 import { traceRunEnd } from "./trace.ts";
 
 export type CheckpointStatus = CheckpointResult["status"];
-
-const OPEN = ["queued", "running", "waiting"] as const;
 
 type NewEvent = Pick<NewEventRow, "type" | "data">;
 
@@ -88,7 +87,7 @@ export class RunWriter {
         ? null
         : {
             event: { type: before === "queued" ? "execution.started" : `execution.${status}` },
-            move: { from: OPEN, to: status },
+            move: { to: status },
             sideWrites: waitingFor.length > 0 ? this.#toWaitingWrite(waitingFor) : null,
           },
     );
@@ -136,7 +135,6 @@ export class RunWriter {
     return {
       event: { type: `execution.${runEnd.status}`, ...(error && { error }) },
       move: {
-        from: OPEN,
         to: runEnd.status,
         ...(this.#start && { texts: { variables: this.#start.input, output } }),
         ...(error && { error }),
@@ -212,7 +210,7 @@ export class RunWriter {
     const checkpoint = {
       ...position,
       checksOwner,
-      move: transition && updateWorkflowExecutionSql(this.#ctx, this.#claimed, transition.move),
+      change: transition && toWorkflowChange(this.#ctx, this.#claimed, transition.move),
       notifiesEnd: position.dueAt === null,
       // An erased input leaves the texts of an earlier end.
       returnsEnd: position.dueAt === null && this.#start !== null && this.#isAwaited,
@@ -252,15 +250,15 @@ export class RunWriter {
 
   /** Needs a transaction only when there are other writes beside the checkpoint. */
   #writeAll(
-    lease: Parameters<typeof writeCheckpoint>[1],
+    lease: RunLease,
     checkpoint: Checkpoint,
     sideWrites: Transition["sideWrites"] | undefined,
     abandoned: string[],
   ): Promise<CheckpointResult> {
-    const { db, shutdown } = this.#ctx;
+    const { db, shutdown, checkpointWriter } = this.#ctx;
     const write = () =>
       !sideWrites && abandoned.length === 0
-        ? writeCheckpoint(db, lease, checkpoint)
+        ? checkpointWriter.write(lease, checkpoint)
         : db.transaction().execute(async (tx) => {
             const result = await writeCheckpoint(tx, lease, checkpoint);
             if (result.status !== "written") return result;

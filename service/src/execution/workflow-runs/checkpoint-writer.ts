@@ -1,0 +1,59 @@
+import type { Logger } from "pino";
+import type { Database } from "../../platform/db/database.ts";
+import { WriteGroup } from "../../platform/db/write-group.ts";
+import { hasLimits } from "../provider-keys/provider-calls.ts";
+import {
+  type Checkpoint,
+  type CheckpointResult,
+  type LeasedCheckpoint,
+  type RunLease,
+  writeCheckpoint,
+  writeCheckpoints,
+} from "./run-queries.ts";
+
+declare module "../../core/context.ts" {
+  interface Context {
+    /** Writes the checkpoints of workflow runs. */
+    checkpointWriter: CheckpointWriter;
+  }
+}
+
+/** Longer texts are written alone: a group is one parameter of one statement. */
+const MAX_GROUPED_CHARACTERS = 32 * 1024;
+
+/** Writes the checkpoints of different runs that come at once in one statement (docs/decisions/0095-fewer-statements-of-workflow-runs.md). */
+export class CheckpointWriter {
+  readonly #db: Database;
+  readonly #group: WriteGroup<LeasedCheckpoint, CheckpointResult>;
+
+  constructor(db: Database, log: Logger) {
+    this.#db = db;
+    this.#group = new WriteGroup({
+      writeOne: ({ lease, checkpoint }) => writeCheckpoint(db, lease, checkpoint),
+      async writeMany(checkpoints) {
+        const written = await writeCheckpoints(db, checkpoints);
+        return checkpoints.map(({ lease }) => written.get(lease.id));
+      },
+      onRefused: (error) =>
+        log.warn(
+          { err: error },
+          "checkpoints are written alone: PostgreSQL refused the statement of several",
+        ),
+    });
+  }
+
+  /** As `writeCheckpoint`. */
+  write(lease: RunLease, checkpoint: Checkpoint): Promise<CheckpointResult> {
+    return isGroupable(checkpoint)
+      ? this.#group.write({ lease, checkpoint })
+      : writeCheckpoint(this.#db, lease, checkpoint);
+  }
+}
+
+/** A call of a key with limits waits for others of its key, so its checkpoint is written alone. */
+const isGroupable = ({ callChanges, steps, change }: Checkpoint): boolean =>
+  !callChanges.opened.some(({ key }) => hasLimits(key)) &&
+  steps.reduce(
+    (sum, { sealedOutput }) => sum + (sealedOutput?.length ?? 0),
+    change?.sealedTexts?.length ?? 0,
+  ) <= MAX_GROUPED_CHARACTERS;
