@@ -113,7 +113,7 @@ suite("a queued job", { timeout: 300_000 }, () => {
     between((await jobIn(market, "retry")).wait, 29, 65);
     await hurry(market, 3);
     between((await jobIn(market, "retry", { retries: 4 })).wait, 470, 970);
-    // Each attempt waits up to a second for the next poll.
+    // Each attempt waits for the next poll.
     if (isFullSize) {
       await hurry(market, 8);
       between((await jobIn(market, "retry", { retries: 9 })).wait, 7_190, 7_210);

@@ -133,6 +133,20 @@ const optionsOf = (kind: JobDefinition) =>
     deadLetter: deadLetterQueueOf(kind.name),
   }) satisfies SendOptions;
 
+/** The kinds with a job that may start now, of `names`. */
+export async function listReadyQueues(pool: pg.Pool, names: string[]): Promise<string[]> {
+  // A limit, so that the statement is planned anew each time: of a plan from the time when the table was small, a scan of the table
+  // would remain.
+  const { rows } = await pool.query<{ name: string }>(
+    `select name from unnest($1::text[]) as known (name)
+      where (select true from pgboss.job j
+              where j.name = known.name and j.state < 'active' and not j.blocked and j.start_after <= pgboss.job_now()
+              limit 1)`,
+    [names],
+  );
+  return rows.map(({ name }) => name);
+}
+
 /** Includes kinds that were never requested, without a job run. */
 export async function readJobStatus(pool: pg.Pool, kinds: JobDefinition[]): Promise<JobStatus[]> {
   const { rows } = await pool.query<JobStatus>(

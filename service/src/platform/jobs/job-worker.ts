@@ -2,7 +2,8 @@ import { type Job, type JobResult, PgBoss } from "pg-boss";
 import { inBatches } from "../../core/batches.ts";
 import type { Context } from "../../core/context.ts";
 import { inSpan } from "../../core/telemetry/tracing.ts";
-import { bossDatabase, type JobDefinition, SCHEDULED_JOB_OPTIONS } from "./job-queue.ts";
+import { runPeriodically } from "./interval.ts";
+import { bossDatabase, type JobDefinition, listReadyQueues, SCHEDULED_JOB_OPTIONS } from "./job-queue.ts";
 import {
   cronPeriodSeconds,
   type JobRuns,
@@ -46,7 +47,10 @@ export interface JobWorker {
 
 /** Of one kind. */
 const AT_ONCE = 5;
-const POLL_SECONDS = 1;
+/** One statement looks for jobs of all kinds, and wakes the workers of those that have some. */
+const POLL_INTERVAL_MS = 500;
+/** By itself, each kind looks for its jobs this rarely: one statement each, planned anew. */
+const FALLBACK_POLL_SECONDS = 60;
 /** The interval of the search for jobs of dead workers. */
 const SUPERVISE_EVERY_SECONDS = 15;
 
@@ -67,16 +71,23 @@ export async function startJobWorker(
   await boss.start();
   await unscheduleRemovedJobs(boss, worker, scheduled);
   const missed = await listMissedJobs(worker.pool, worker.now());
+  /** The id of pg-boss's worker, by kind. */
+  const workers = new Map<string, string>();
   for (const job of scheduled) {
-    await workScheduledJob(boss, worker, job);
+    workers.set(job.name, await workScheduledJob(boss, worker, job));
     if (job.atStart || missed.has(job.name)) await boss.send(job.name, null, SCHEDULED_JOB_OPTIONS);
   }
-  for (const job of asked) await workQueuedJob(boss, worker, job);
+  for (const job of asked) workers.set(job.name, await workQueuedJob(boss, worker, job));
+  const names = [...workers.keys()];
+  const polling = runPeriodically(POLL_INTERVAL_MS, "poll for jobs", worker.log, async () => {
+    for (const name of await listReadyQueues(worker.pool, names)) boss.notifyWorker(workers.get(name) ?? "");
+  });
   let running = true;
   return {
     isRunning: () => running,
     async stop() {
       running = false;
+      await polling.stop();
       await boss.stop({ graceful: true, timeout: 5_000, close: false });
     },
   };
@@ -94,11 +105,12 @@ async function unscheduleRemovedJobs(
   await registerScheduledJobs(pool, jobs, now());
 }
 
-async function workScheduledJob(boss: PgBoss, worker: WorkerContext, job: ScheduledJob): Promise<void> {
+/** Returns the id of pg-boss's worker. */
+async function workScheduledJob(boss: PgBoss, worker: WorkerContext, job: ScheduledJob): Promise<string> {
   // One at a time on all nodes, and none queued meanwhile.
   await boss.createQueue(job.name, { policy: "exclusive", retryLimit: 0 });
   await boss.schedule(job.name, job.cron, null, SCHEDULED_JOB_OPTIONS);
-  await boss.work(job.name, async () => {
+  return boss.work(job.name, { pollingIntervalSeconds: FALLBACK_POLL_SECONDS }, async () => {
     try {
       await inSpan(`job ${job.name}`, {}, () => job.run());
     } catch (error) {
@@ -119,8 +131,8 @@ function recordRuns({ pool, log, now, metrics }: WorkerContext, name: string, ru
   );
 }
 
-/** Jobs that are fetched together are independent: a failure affects no other job. */
-async function workQueuedJob(boss: PgBoss, worker: WorkerContext, job: QueuedJob): Promise<void> {
+/** Jobs that are fetched together are independent: a failure affects no other job. Returns the id of pg-boss's worker. */
+async function workQueuedJob(boss: PgBoss, worker: WorkerContext, job: QueuedJob): Promise<string> {
   const attempt = async ({ id, data, retryCount, signal }: Job<object>): Promise<JobResult> => {
     try {
       await inSpan(`job ${job.name}`, {}, () => job.run(data, signal));
@@ -150,7 +162,7 @@ async function workQueuedJob(boss: PgBoss, worker: WorkerContext, job: QueuedJob
     return results;
   };
   const options = { ...WORK_OPTIONS, batchSize: job.batch?.size ?? AT_ONCE };
-  await boss.work(job.name, options, async (jobs: Job<object>[]) => {
+  return boss.work(job.name, options, async (jobs: Job<object>[]) => {
     const together = job.batch && jobs.length > 1 ? await attemptBatch(job.batch, jobs) : null;
     const results = together ?? (await attemptEach(jobs));
     const succeeded = results.filter(({ status }) => status === "completed").length;
@@ -161,6 +173,6 @@ async function workQueuedJob(boss: PgBoss, worker: WorkerContext, job: QueuedJob
 
 const WORK_OPTIONS = {
   burstWhenBatchFull: true,
-  pollingIntervalSeconds: POLL_SECONDS,
+  pollingIntervalSeconds: FALLBACK_POLL_SECONDS,
   perJobResults: true,
 } as const;
