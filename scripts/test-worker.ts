@@ -3,6 +3,7 @@
  * its own with its own hooks.
  */
 import { createHook } from "node:async_hooks";
+import { createRequire } from "node:module";
 import { suite } from "node:test";
 import { pathToFileURL } from "node:url";
 import { inspect } from "node:util";
@@ -17,6 +18,21 @@ function nextFile(): Promise<string> {
     process.once("message", (file) => resolve(file as string));
     process.send!({ type: "worker:free" });
   });
+}
+
+const require = createRequire(import.meta.url);
+
+/**
+ * `require` loads ES modules, too, unless they await at their top. `import` visits all modules of the service again,
+ * with several promises for each: 12 ms of CPU time for each file.
+ */
+async function load(file: string): Promise<void> {
+  try {
+    require(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_REQUIRE_ASYNC_MODULE") throw error;
+    await import(pathToFileURL(file).href);
+  }
 }
 
 /**
@@ -40,10 +56,9 @@ for (const event of ["uncaughtException", "unhandledRejection"])
 process.once("disconnect", () => process.exit());
 
 for (let file = await nextFile(); file !== NO_MORE; file = await nextFile()) {
-  const url = pathToFileURL(file).href;
   parentHook?.enable();
   await suite(file, { timeout: FILE_MINUTES * 60_000 }, async () => {
-    await import(url);
+    await load(file);
     parentHook?.disable();
   });
 }

@@ -26,8 +26,11 @@ const WORKER = resolve(import.meta.dirname, "test-worker.ts");
 const REPORTER = resolve(import.meta.dirname, "test-reporter.ts");
 /** The limit of one file; then its worker is killed and the file counts as failed. */
 const FILE_MINUTES = Number(process.env["STOA_TEST_FILE_MINUTES"] ?? 8);
-/** The heap grows with each file's modules, so a worker is replaced after this many files. */
-const FILES_PER_WORKER = 100;
+/**
+ * The heap grows with each file's modules, to 1.2 GB after a hundred files, so a worker is replaced after this many. A whole
+ * run on two cores needs fewer of each worker: a new one compiles the service again.
+ */
+const FILES_PER_WORKER = 200;
 /**
  * With Node's default young generation, garbage collection takes an eighth of a worker's time. Own processes keep the
  * default, since they may measure memory.
