@@ -14,6 +14,8 @@ const LONG = [/\/backup\.full\.e2e\.ts$/, /readme\.e2e\.ts$|crashes/, /\.e2e\.ts
 /** Files for `npm run test:full` only. */
 const FULL_RUN = /\.full\.\w+\.ts$/;
 const IMPORT = /from "([^"]+)"/g;
+/** How other workspaces import the helpers of the service's tests. */
+const SERVICE_HELPER = /^@stoa\/service\/test(?=\/)/;
 
 const filesOf = (pattern: string | string[]) =>
   globSync(pattern, { cwd: ROOT, exclude: ["**/node_modules/**"] })
@@ -21,9 +23,10 @@ const filesOf = (pattern: string | string[]) =>
     .map((file) => resolve(ROOT, file));
 
 const importsOf = (file: string): string[] =>
-  [...readFileSync(file, "utf8").matchAll(IMPORT)].map(([, path]) =>
-    path!.startsWith(".") ? resolve(dirname(file), path!) : path!,
-  );
+  [...readFileSync(file, "utf8").matchAll(IMPORT)].map(([, path]) => {
+    if (path!.startsWith(".")) return resolve(dirname(file), path!);
+    return path!.replace(SERVICE_HELPER, resolve(ROOT, "service/test/"));
+  });
 
 /** Test helpers that start a process, directly or through another helper. */
 function findProcessHelpers(): Set<string> {
