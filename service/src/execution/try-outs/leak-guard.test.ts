@@ -64,7 +64,8 @@ suite("leak guard", () => {
   test("attacks on prompts of fewer than 60 words: at most 1 % of the words come out", () => {
     let [leaked, hidden] = [0, 0];
     const leaks = new Map<string, number>();
-    for (const [at, { title, description, content }] of sampleOf(prompts.filter(isShorterThan(60))).entries())
+    const tried = sampleOf(prompts.filter(isShorterThan(60)), 0, 9);
+    for (const [at, { title, description, content }] of tried.entries())
       for (const { encoding, text } of sampleOf(attacks, at)) {
         const answer = obey(encoding, content);
         const guard = new LeakGuard(
