@@ -2,13 +2,8 @@ import type { Context } from "../../core/context.ts";
 import { createFirstAdminLink } from "../admin/first-admin.ts";
 import { loadDemoAtStart } from "../demo/demo.ts";
 import { findOrCreatePrintedKey } from "./printed-key.ts";
+import { printProgress, secondsSince } from "./progress.ts";
 import { renderStartBox } from "./start-box.ts";
-
-/** To stderr like logs: stdout has the box. `startedAt` is a Unix time in milliseconds. */
-export const printProgress = (what: string, startedAt = performance.timeOrigin) =>
-  console.error(`${secondsSince(startedAt).padStart(6)} s  ${what}`);
-
-const secondsSince = (startedAt: number) => ((Date.now() - startedAt) / 1000).toFixed(1);
 
 /** Beside the service: the API does not wait for it. */
 export function buildWebClient({ webBuilds, log }: Context): void {
