@@ -10,7 +10,7 @@ export function buildWebClient({ webBuilds, log }: Context): void {
   webBuilds.ensureCurrent(log).catch((error) => log.error({ err: error }, "the web client was not built"));
 }
 
-/** On the first start in the test environment, waits for the demo, so that the printed command lists products. */
+/** On the first start in the test environment, waits for products of the demo, so that the printed command lists some. */
 export async function printStartBox(ctx: Context, startedAt: number): Promise<void> {
   const { config } = ctx;
   const isTest = config.environment === "test";
@@ -24,7 +24,7 @@ export async function printStartBox(ctx: Context, startedAt: number): Promise<vo
   console.log(renderStartBox({ config, origin, key, seconds, stillLoading, adminLink }));
 }
 
-/** Waits for the products only; sales load in the background. */
+/** Waits for the first products only; all others, sales and reviews load in the background. */
 export async function loadDemoProducts(ctx: Context): Promise<boolean> {
   const shop = loadDemoAtStart(ctx);
   shop.loaded.then(
@@ -35,5 +35,5 @@ export async function loadDemoProducts(ctx: Context): Promise<boolean> {
     },
   );
   // Another process may be loading, or the database may break: the service starts anyway.
-  return (await shop.stocked.catch(() => null)) !== null;
+  return (await shop.firstListed.catch(() => null)) !== null;
 }
