@@ -37,8 +37,8 @@ function countParts({ authorId, productIds, since }: CountScope) {
       from run_totals where author_id = ${authorId} ${ofProducts("product_id")}
     union all
     -- The sums of the last 30 days.
-    select product_id, 0, 0, 0, 0, sum(runs)::bigint, coalesce(sum(runs) filter (where status = 'completed'), 0)::bigint,
-           coalesce(sum(runs) filter (where status = 'failed'), 0)::bigint
+    select product_id, 0, 0, 0, 0, sum(runs::int), coalesce(sum(runs::int) filter (where status = 'completed'), 0),
+           coalesce(sum(runs::int) filter (where status = 'failed'), 0)
       from run_sums where author_id = ${authorId} and day >= ${dayOf(day)}::date ${ofProducts("product_id")} group by product_id
     union all
     -- The part of a day with which the last 30 days begin.
@@ -134,7 +134,7 @@ export async function listRunCounts(
        group by product_id having sum(total) > 0),
     page as (
       select c.*, (count(*) over ())::int as "all"
-        from counts c join products p on p.author_id = ${authorId} and p.id = c.product_id and p.status <> 'deleted'
+        from counts c where product_id not in (select id from products where author_id = ${authorId} and status = 'deleted')
        order by ${first} product_id desc limit ${paging.limit} offset ${offsetOf(paging)}),
     failures as materialized (
       select product_id, error_code as code, runs from run_sums
