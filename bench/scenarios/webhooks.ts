@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { Agent, type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -22,6 +24,8 @@ const BENCH = { ip: "127.0.0.1", userAgent: null, requestId: "bench" };
 const ACCOUNTS = 50;
 const BACKLOG = 10_000;
 const ROUNDS = 3;
+/** Connections of the bare client. */
+const BARE_AT_ONCE = 64;
 const STEADY_PER_SECOND = 200;
 const STEADY_SECONDS = 20;
 /** After a load, the database runs maintenance for a while. */
@@ -49,14 +53,26 @@ export async function measureWebhooks(_options: Options): Promise<Report> {
     const market = { ctx, url: url!, accounts: await openAccounts(ctx, url!) };
     const one = await startWorker();
     await drain(market);
+    const bare = await bareRates(market);
+    const before = cpuOfFamily(one.pid);
     const alone = await drains(market);
+    const nodeMs = (cpuOfFamily(one.pid) - before) / (ROUNDS * BACKLOG);
     const delays = await steadily(market);
     const besideHanging = await besideOneThatHangs(market);
     const idle = await idleOf(ctx, one);
     const two = await startWorker();
     const together = await drains(market);
     await Promise.all([one.end(), two.end()]);
-    return reportOf({ alone, together, delays, besideHanging, idle, claims: await claims(ctx) });
+    return reportOf({
+      bare,
+      alone,
+      nodeMs,
+      together,
+      delays,
+      besideHanging,
+      idle,
+      claims: await claims(ctx),
+    });
   });
 }
 
@@ -132,6 +148,34 @@ async function drain(market: Market): Promise<number> {
   const committed = await happen(market, BACKLOG);
   const arrivals = await arrivalsOf(market, BACKLOG);
   return BACKLOG / ((Math.max(...arrivals.values()) - committed) / 1000);
+}
+
+/** Requests per second of a client without a database and signatures: what machine and receiver allow. */
+async function bareRates(market: Market): Promise<number[]> {
+  const agent = new Agent({ keepAlive: true, maxSockets: BARE_AT_ONCE });
+  const rates: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const ids = Array.from({ length: BACKLOG }, () => toId("evt", newUuid(new Date())));
+    const begun = performance.timeOrigin + performance.now();
+    const left = ids.values();
+    await Promise.all(
+      Array.from({ length: BARE_AT_ONCE }, async () => {
+        for (const id of left) await postBare(`${market.url}/0`, agent, id);
+      }),
+    );
+    const arrivals = await arrivalsOf(market, BACKLOG);
+    rates.push(BACKLOG / ((Math.max(...arrivals.values()) - begun) / 1000));
+  }
+  agent.destroy();
+  return rates;
+}
+
+async function postBare(url: string, agent: Agent, id: string): Promise<void> {
+  const headers = { "content-type": "application/json; charset=utf-8", "webhook-id": id };
+  const posting = request(url, { method: "POST", agent, headers });
+  posting.end(JSON.stringify({ id, type: "review.created", data: review(newUuid(new Date())) }));
+  const [response] = (await once(posting, "response")) as [IncomingMessage];
+  await once(response.resume(), "end");
 }
 
 async function drains(market: Market): Promise<number[]> {
@@ -239,7 +283,10 @@ async function makeDue({ pool }: Context): Promise<void> {
 }
 
 interface Figures {
+  bare: number[];
   alone: number[];
+  /** CPU time of the worker's process for a delivery of the backlog. */
+  nodeMs: number;
   together: number[];
   delays: Quantiles;
   besideHanging: Quantiles;
@@ -247,7 +294,8 @@ interface Figures {
   claims: Quantiles;
 }
 
-function reportOf({ alone, together, delays, besideHanging, idle, claims: claim }: Figures): Report {
+function reportOf(figures: Figures): Report {
+  const { bare, alone, nodeMs, together, delays, besideHanging, idle, claims: claim } = figures;
   const rate = (rates: number[]) => {
     const middle = median(rates);
     return comparedWithAim(`${middle.toFixed(0)}/s`, `≥ ${AIMS.perSecond}/s`, middle >= AIMS.perSecond);
@@ -256,7 +304,14 @@ function reportOf({ alone, together, delays, besideHanging, idle, claims: claim 
   return {
     columns: ["what", "figure", "aim", "met"],
     rows: [
+      [
+        `a bare client to the same receiver, ${BARE_AT_ONCE} connections`,
+        `${median(bare).toFixed(0)}/s`,
+        "",
+        "",
+      ],
       [`${BACKLOG.toLocaleString("en")} events to ${ACCOUNTS} endpoints, one worker`, ...rate(alone)],
+      ["one worker, of bare", (median(alone) / median(bare)).toFixed(2), "", ""],
       [`${BACKLOG.toLocaleString("en")} events to ${ACCOUNTS} endpoints, two workers`, ...rate(together)],
       [`commit to acknowledgement at ${STEADY_PER_SECOND}/s, p50`, ...time(delays.p50, AIMS.p50)],
       [`commit to acknowledgement at ${STEADY_PER_SECOND}/s, p99`, ...time(delays.p99, AIMS.p99)],
@@ -269,7 +324,7 @@ function reportOf({ alone, together, delays, besideHanging, idle, claims: claim 
       ["a worker with nothing to do", `${ms(idle.node + idle.database)} ms of CPU a second`, "", ""],
     ],
     notes: [
-      `The receiver is another process, which answers at once. Rates are medians of ${ROUNDS} rounds: ${[...alone, ...together].map((one) => one.toFixed(0)).join(", ")}. The largest delay at ${STEADY_PER_SECOND}/s was ${ms(delays.max)} ms.`,
+      `The receiver is another process, which answers at once. Rates are medians of ${ROUNDS} rounds: ${[...bare, ...alone, ...together].map((one) => one.toFixed(0)).join(", ")}. A delivery of the backlog takes one worker ${nodeMs.toFixed(2)} ms of Node's CPU time. The largest delay at ${STEADY_PER_SECOND}/s was ${ms(delays.max)} ms.`,
       `Handed out are ${DUE_EACH} deliveries of as many endpoints, among ${ENDPOINTS.toLocaleString("en")} endpoints and ${FUTURE_RETRIES.toLocaleString("en")} retries of the future. Of the idle worker's computing ${ms(idle.node)} ms are Node's, all its rounds included, and ${ms(idle.database)} ms the database's.`,
     ],
   };
