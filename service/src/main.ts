@@ -17,7 +17,7 @@ import {
   readConfigOfExistingDatabase,
   toConnection,
 } from "./backoffice/operator/operator-database.ts";
-import { exitWithError } from "./backoffice/operator/operator-error.ts";
+import { isOperatorError } from "./backoffice/operator/operator-error.ts";
 import {
   type ExportOptions,
   exportProducts,
@@ -422,4 +422,7 @@ function formatStatus({ ok, warning }: Pick<CheckResult, "ok" | "warning">): str
   return warning ? "warn" : "ok  ";
 }
 
-program.parseAsync().catch(exitWithError);
+program.parseAsync().catch((error) => {
+  console.error(isOperatorError(error) ? (error as Error).message : error);
+  process.exit(1);
+});

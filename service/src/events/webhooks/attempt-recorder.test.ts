@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
+import pg from "pg";
 import type { Client } from "../../../test/market.ts";
+import { until } from "../../../test/until.ts";
 import { openWebhookMarket } from "../../../test/webhooks.ts";
+import { toUuid } from "../../core/ids.ts";
 import { attemptDelivery } from "./attempt.ts";
 import { AttemptRecorder } from "./attempt-recorder.ts";
 import { toAttemptResult } from "./attempt-result.ts";
@@ -45,6 +48,35 @@ test("row that PostgreSQL refuses: the other results of the batch are recorded",
   await record(results);
   const statuses = (await deliveriesOf(owner, endpoint)).map(({ status }: { status: string }) => status);
   assert.deepEqual(statuses.sort(), ["pending", "succeeded", "succeeded", "succeeded", "succeeded"]);
+});
+
+test("queue is locked: the results of other endpoints are recorded meanwhile, and its own afterwards", async () => {
+  const locked = await hasEndpoint(owner);
+  const free = await hasEndpoint(owner, { url: `${receiver.url}/free` });
+  const statusOf = async (endpoint: { id: string }) => (await deliveriesOf(owner, endpoint))[0].status;
+  const { promise: isLocked, resolve: answer } = Promise.withResolvers<void>();
+  receiver.answer = (response) => void isLocked.then(() => response.end());
+  await happens(owner);
+  const lock = new pg.Client(market.target);
+  await lock.connect();
+  const worker = newDeliveryWorker();
+  worker.start();
+  try {
+    await until("both are posted", () => receiver.received.length === 2);
+    await lock.query("begin");
+    await lock.query("select from webhook_queues where endpoint_id = $1 for no key update", [
+      toUuid("whk", locked.id),
+    ]);
+    answer();
+    await until("the other result is recorded", async () => (await statusOf(free)) === "succeeded");
+    assert.equal(await statusOf(locked), "pending");
+    await lock.query("commit");
+    await until("its own result is recorded", async () => (await statusOf(locked)) === "succeeded");
+  } finally {
+    await lock.end();
+    await worker.stop();
+  }
+  assert.equal(receiver.received.length, 2);
 });
 
 test("late and valid result of one delivery in one batch: only the valid one counts", async () => {

@@ -11,10 +11,16 @@ const FLUSH_AFTER_MS = 5;
 const isRowError = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && /^(22|23|40)/.test(error.code ?? "");
 
-/** Records attempts in batches, one batch after another. */
+interface WaitingAttempt {
+  recorded: RecordedAttempt;
+  resolve: () => void;
+}
+
+/** Records attempts in batches: with the polls of a running worker, or by statements of its own, one after another. */
 export class AttemptRecorder {
   readonly #ctx: Context;
-  #waiting: { recorded: RecordedAttempt; resolve: () => void }[] = [];
+  #waiting: WaitingAttempt[] = [];
+  #isPolled = false;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
@@ -22,28 +28,70 @@ export class AttemptRecorder {
     this.#ctx = ctx;
   }
 
+  /** Attempts that wait for the next batch. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /** From now on polls record the attempts: a statement beside them would wait for their locks of the queues. */
+  startPolls(): void {
+    this.#isPolled = true;
+  }
+
+  endPolls(): Promise<void> {
+    this.#isPolled = false;
+    return this.flush();
+  }
+
   /** Resolves when the attempt is recorded or dropped. A dropped attempt is repeated when its lease has expired. */
   add(recorded: RecordedAttempt): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.push({ recorded, resolve });
+    if (this.#isPolled) return promise;
     if (this.#waiting.length >= BATCH_SIZE) void this.flush();
     else this.#timer ??= setTimeout(() => void this.flush(), FLUSH_AFTER_MS);
     return promise;
   }
 
-  /** Resolves when all added attempts are recorded or dropped. */
-  flush(): Promise<void> {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#writing = this.#writing.then(() => this.#write());
-    return this.#writing;
+  /**
+   * Passes the waiting attempts to `poll`, which records them by its own statement. Those that it leaves, those that disable an endpoint, and
+   * those of a poll that failed are recorded by a statement of their own, for which no poll waits.
+   */
+  async recordBy<Work extends { unrecorded: RecordedAttempt[] }>(
+    poll: (attempts: RecordedAttempt[]) => Promise<Work>,
+  ): Promise<Work> {
+    const batch = this.#takeAll();
+    const simple = batch.filter(({ recorded }) => !recorded.result.isGone);
+    let left = batch;
+    try {
+      const work = await poll(simple.map(({ recorded }) => recorded));
+      const unrecorded = new Set(work.unrecorded);
+      left = batch.filter(({ recorded }) => recorded.result.isGone || unrecorded.has(recorded));
+      return work;
+    } finally {
+      const isLeft = new Set(left);
+      for (const one of batch) if (!isLeft.has(one)) one.resolve();
+      if (left.length > 0) void this.#write(left);
+    }
   }
 
-  async #write(): Promise<void> {
-    const batch = this.#waiting.splice(0);
-    if (batch.length === 0) return;
-    await this.#record(batch.map(({ recorded }) => recorded));
-    for (const { resolve } of batch) resolve();
+  /** Resolves when all added attempts are recorded or dropped. */
+  flush(): Promise<void> {
+    return this.#write(this.#takeAll());
+  }
+
+  #takeAll(): WaitingAttempt[] {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    return this.#waiting.splice(0);
+  }
+
+  #write(batch: WaitingAttempt[]): Promise<void> {
+    this.#writing = this.#writing.then(async () => {
+      if (batch.length > 0) await this.#record(batch.map(({ recorded }) => recorded));
+      for (const { resolve } of batch) resolve();
+    });
+    return this.#writing;
   }
 
   async #record(batch: RecordedAttempt[]): Promise<void> {

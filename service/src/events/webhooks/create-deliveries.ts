@@ -2,8 +2,9 @@ import type { Context } from "../../core/context.ts";
 import {
   type ClaimedDelivery,
   type ClaimLimits,
-  createAndClaimDeliveries,
   type Lease,
+  pollDeliveries,
+  type RecordedAttempt,
 } from "./delivery-queries.ts";
 
 /** A few milliseconds of work, so that no transaction waits long for the queues. */
@@ -21,6 +22,8 @@ export interface FanOutCursor {
 }
 
 interface NewWork {
+  /** Attempts that a lock or a refused row kept from being recorded. */
+  unrecorded: RecordedAttempt[];
   /** The number of events whose deliveries were created. */
   handled: number;
   claimed: ClaimedDelivery[];
@@ -29,27 +32,28 @@ interface NewWork {
 }
 
 /**
- * Numbers the new events and creates their deliveries, which one worker at a time does, and claims due deliveries of endpoints that
- * are not slow.
+ * Records attempts, numbers the new events and creates their deliveries, which one worker at a time does, and claims due deliveries of
+ * endpoints that are not slow.
  */
-export async function createAndClaim(
+export async function recordCreateAndClaim(
   ctx: Context,
   cursor: FanOutCursor,
   lease: Lease,
   limits: Omit<ClaimLimits, "isSlow">,
+  attempts: RecordedAttempt[] = [],
 ): Promise<NewWork> {
   const batch = { ...BATCH_LIMITS, ...cursor };
-  const { lastAccount, ...work } = await createAndClaimDeliveries(ctx.pool, ctx, batch, lease, limits);
+  const { lastAccount, ...work } = await pollDeliveries(ctx.pool, ctx, batch, lease, limits, attempts);
   cursor.after = lastAccount;
   return work;
 }
 
-/** The same without claims. Returns how many events it handled. */
+/** Only creates deliveries. Returns how many events it handled. */
 export async function createDeliveries(
   ctx: Context,
   cursor: FanOutCursor = { after: null },
 ): Promise<number> {
   const lease = { now: ctx.now(), token: ctx.newId(), until: ctx.now(), worker: null };
-  const { handled } = await createAndClaim(ctx, cursor, lease, { limit: 0, perAccount: 0 });
+  const { handled } = await recordCreateAndClaim(ctx, cursor, lease, { limit: 0, perAccount: 0 });
   return handled;
 }

@@ -12,7 +12,9 @@ interface FanOutBatch {
   after: string | null;
 }
 
-interface CreatedAndClaimed {
+interface PolledWork {
+  /** Attempts that a lock or a refused row kept from being recorded. */
+  unrecorded: RecordedAttempt[];
   /** The number of events whose deliveries were created. */
   handled: number;
   /** null when the next batch starts with the first account. */
@@ -22,25 +24,34 @@ interface CreatedAndClaimed {
   hasSlow: boolean;
 }
 
-/** Creates the deliveries of new events and claims due ones of endpoints that are not slow. An idle worker asks this ten times a second. */
-export async function createAndClaimDeliveries(
+/**
+ * Records attempts, creates the deliveries of new events and claims due ones of endpoints that are not slow. An idle worker asks this ten
+ * times a second.
+ */
+export async function pollDeliveries(
   pool: pg.Pool,
   { newId }: Pick<Context, "newId">,
   { oldest, byAccount, after }: FanOutBatch,
   lease: Lease,
   { limit, perAccount }: Omit<ClaimLimits, "isSlow">,
-): Promise<CreatedAndClaimed> {
+  results: RecordedAttempt[],
+): Promise<PolledWork> {
   const { rows } = await pool.query({
-    name: "create-and-claim-deliveries",
-    text: `select handled, last_account as "lastAccount", has_slow as "hasSlow", ${CLAIMED_COLUMNS}
-             from create_and_claim_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    name: "poll-deliveries",
+    text: `select unrecorded, handled, last_account as "lastAccount", has_slow as "hasSlow", ${CLAIMED_COLUMNS}
+             from poll_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
     values: [
       ...[lease.now, newId(), oldest, byAccount, after ?? NIL],
       ...[limit, perAccount, lease.token, lease.until, lease.worker],
+      results.length > 0 ? toRows(results) : null,
+      [...new Set(results.map(({ delivery }) => delivery.endpointId))],
     ],
   });
-  const [{ handled, lastAccount, hasSlow }, ...claimed] = rows;
-  return { handled: handled ?? 0, lastAccount: handled === null ? after : lastAccount, hasSlow, claimed };
+  const [{ unrecorded, handled, lastAccount, hasSlow }, ...claimed] = rows;
+  return {
+    unrecorded: unrecorded ? results.filter(({ attempt }) => unrecorded.includes(attempt.id)) : [],
+    ...{ handled: handled ?? 0, lastAccount: handled === null ? after : lastAccount, hasSlow, claimed },
+  };
 }
 
 /** Always by id, so that two transactions do not deadlock. */
@@ -186,12 +197,13 @@ export interface RecordedAttempt {
  * nothing.
  */
 export async function recordAttempts(db: Queries, results: RecordedAttempt[]): Promise<Set<string>> {
-  const rows = JSON.stringify(results.map(toRow));
   const { rows: moved } = await sql<{
     id: string;
-  }>`${prepared("record_attempts")}select record_attempts(${rows}::jsonb) as id`.execute(db);
+  }>`${prepared("record_attempts")}select record_attempts(${toRows(results)}::jsonb) as id`.execute(db);
   return new Set(moved.map(({ id }) => id));
 }
+
+const toRows = (results: RecordedAttempt[]): string => JSON.stringify(results.map(toRow));
 
 const toRow = ({ delivery, attempt, result }: RecordedAttempt) => ({
   id: delivery.id,

@@ -4,13 +4,14 @@ import { DeadWorkerDetector, type Presence } from "../../platform/db/dead-worker
 import { attemptDelivery, createUnsentAttempt, type PostedAttempt } from "./attempt.ts";
 import { AttemptRecorder } from "./attempt-recorder.ts";
 import { toAttemptResult } from "./attempt-result.ts";
-import { createAndClaim, type FanOutCursor } from "./create-deliveries.ts";
+import { type FanOutCursor, recordCreateAndClaim } from "./create-deliveries.ts";
 import {
   type ClaimedDelivery,
   type ClaimLimits,
   claimDeliveries,
   type Lease,
   listLeasingWorkers,
+  type RecordedAttempt,
   reclaimDeliveries,
   releaseDelivery,
   repairQueues,
@@ -23,21 +24,25 @@ interface AttemptPool {
   /** Attempts that the pool starts before it waits for results: few, so that a killed worker repeats few. */
   batchSize: number;
   /** Until their results are recorded: a worker whose database is slow claims no more than a killed one may repeat. */
-  inFlight: Set<Promise<void>>;
+  inFlight: Map<ClaimedDelivery, Promise<void>>;
 }
 
 const createPools = (): Record<"quick" | "slow", AttemptPool> => ({
-  quick: { capacity: 192, batchSize: 32, inFlight: new Set() },
+  quick: { capacity: 192, batchSize: 64, inFlight: new Map() },
   /** For endpoints that answered slowly, until they answer quickly again. */
-  slow: { capacity: 64, batchSize: 4, inFlight: new Set() },
+  slow: { capacity: 64, batchSize: 4, inFlight: new Map() },
 });
 
 /** Share of the free capacity for one account, so that its hanging endpoints leave some for others. */
 const MAX_SHARE_PER_ACCOUNT = 1 / 4;
+/** Share of the free capacity for one batch: the shares of accounts are those of its beginning. */
+const MAX_SHARE_PER_BATCH = 1 / 2;
 /** While deliveries are due, so that none of them waits for a longer interval. */
 const DELIVERING_POLL_INTERVAL_MS = 1;
 /** While events arrive that no endpoint gets: each poll takes CPU time from the requests that publish them. */
 const HANDLING_POLL_INTERVAL_MS = 10;
+/** Results for which a busy worker polls at once. Fewer wait for the next poll, so that it records several. */
+const RECORDED_AT_ONCE = 16;
 /** The time after its last work in which a worker counts as busy. */
 const BUSY_MS = 50;
 /** Longer than a post and the recording of its result. */
@@ -57,7 +62,7 @@ interface DeliveryWorkerOptions {
 }
 
 /**
- * Creates deliveries for new events, leases due deliveries, posts them and records the results. Any number of workers
+ * Creates deliveries for new events, leases due deliveries, posts them and records the results, all by one statement a poll. Any number of workers
  * may run. When a worker dies, its deliveries are due again as soon as its session lock is gone.
  */
 export class DeliveryWorker {
@@ -71,7 +76,7 @@ export class DeliveryWorker {
   readonly #pools = createPools();
   readonly #cursor: FanOutCursor = { after: null };
   readonly #stopping = new AbortController();
-  /** Ends the pause of the polling loop when capacity is free again. */
+  /** Ends the pause of the polling loop when results wait or capacity is free again. */
   #endPause: () => void = () => {};
   #wasWoken = false;
   /** In milliseconds of performance.now(). */
@@ -97,6 +102,7 @@ export class DeliveryWorker {
   }
 
   start(): void {
+    this.#recorder.startPolls();
     this.#working = Promise.all([
       this.#runRepeatedly(
         () => this.runOnce(),
@@ -118,11 +124,12 @@ export class DeliveryWorker {
     this.#stopping.abort();
     this.#wake();
     await this.#working;
+    await this.#recorder.endPolls();
     await this.idle();
   }
 
   async idle(): Promise<void> {
-    await Promise.all(Object.values(this.#pools).flatMap(({ inFlight }) => [...inFlight]));
+    await Promise.all(Object.values(this.#pools).flatMap(({ inFlight }) => [...inFlight.values()]));
     // Attempts of deliveries that killed several workers are in no pool.
     await this.#recorder.flush();
   }
@@ -131,7 +138,9 @@ export class DeliveryWorker {
   async runOnce(): Promise<boolean> {
     const { quick, slow } = this.#pools;
     const lease = this.#createLease();
-    const work = await createAndClaim(this.#ctx, this.#cursor, lease, this.#findLimits(quick));
+    const work = await this.#recorder.recordBy((attempts) =>
+      recordCreateAndClaim(this.#ctx, this.#cursor, lease, this.#findLimits(quick, attempts), attempts),
+    );
     this.#startAttempts(work.claimed, quick);
     const claimed = work.claimed.length + (work.hasSlow ? await this.#claimSlow(slow) : 0);
     const busyUntil = performance.now() + BUSY_MS;
@@ -171,25 +180,30 @@ export class DeliveryWorker {
     return claimed.length;
   }
 
-  #findLimits({ capacity, batchSize, inFlight }: AttemptPool): Omit<ClaimLimits, "isSlow"> {
-    const free = capacity - inFlight.size;
-    return { limit: Math.min(free, batchSize), perAccount: Math.ceil(free * MAX_SHARE_PER_ACCOUNT) };
+  /** `ending`: attempts that are recorded before the claim. */
+  #findLimits(
+    { capacity, batchSize, inFlight }: AttemptPool,
+    ending: RecordedAttempt[] = [],
+  ): Omit<ClaimLimits, "isSlow"> {
+    const free = capacity - inFlight.size + ending.filter(({ delivery }) => inFlight.has(delivery)).length;
+    const limit = Math.min(batchSize, Math.ceil(free * MAX_SHARE_PER_BATCH));
+    return { limit, perAccount: Math.ceil(free * MAX_SHARE_PER_ACCOUNT) };
   }
 
   #startAttempts(claimed: ClaimedDelivery[], { inFlight }: AttemptPool): void {
     for (const delivery of claimed) this.#startAttempt(delivery, inFlight);
   }
 
-  #startAttempt(delivery: ClaimedDelivery, inFlight: Set<Promise<void>>): void {
+  #startAttempt(delivery: ClaimedDelivery, inFlight: AttemptPool["inFlight"]): void {
     const attempt = this.#attempt(delivery)
       .catch((error) =>
         this.#ctx.log.error({ delivery: delivery.id, err: error }, "a delivery was not attempted"),
       )
       .finally(() => {
-        inFlight.delete(attempt);
-        this.#wake();
+        inFlight.delete(delivery);
+        if (!this.#isDelivering()) this.#wake();
       });
-    inFlight.add(attempt);
+    inFlight.set(delivery, attempt);
   }
 
   async #attempt(delivery: ClaimedDelivery): Promise<void> {
@@ -200,7 +214,9 @@ export class DeliveryWorker {
 
   async #record(delivery: ClaimedDelivery, { attempt, post }: PostedAttempt): Promise<void> {
     const result = toAttemptResult(delivery, post, attempt.endedAt, this.#random);
-    await this.#recorder.add({ delivery, attempt, result });
+    const recorded = this.#recorder.add({ delivery, attempt, result });
+    if (this.#recorder.waiting >= RECORDED_AT_ONCE || !this.#isDelivering()) this.#wake();
+    await recorded;
   }
 
   async #runRepeatedly(work: () => Promise<unknown>, pause: () => Promise<void>): Promise<void> {
@@ -215,10 +231,13 @@ export class DeliveryWorker {
   #pause = (ms: number): Promise<void> =>
     sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => {});
 
+  #isDelivering(): boolean {
+    return performance.now() < this.#deliveringUntil;
+  }
+
   #pollInterval(): number {
-    const now = performance.now();
-    if (now < this.#deliveringUntil) return DELIVERING_POLL_INTERVAL_MS;
-    return now < this.#handlingUntil ? HANDLING_POLL_INTERVAL_MS : IDLE_POLL_INTERVAL_MS;
+    if (this.#isDelivering()) return DELIVERING_POLL_INTERVAL_MS;
+    return performance.now() < this.#handlingUntil ? HANDLING_POLL_INTERVAL_MS : IDLE_POLL_INTERVAL_MS;
   }
 
   #wake(): void {
