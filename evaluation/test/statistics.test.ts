@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { seeded } from "../../scripts/verdict-cases.ts";
+import { isFullSize } from "../../service/test/full-size.ts";
 import {
   type CaseRuns,
   differenceInterval,
@@ -104,9 +105,9 @@ function simulateListing(random: () => number): Listing {
   };
 }
 
-const LISTINGS = 10_000;
+const LISTINGS = isFullSize ? 10_000 : 2_000;
 
-test("passRate and passPowerK: the 95 % intervals cover the true rates of 94 to 96 % of 10,000 simulated listings", () => {
+test(`passRate and passPowerK: the 95 % intervals cover the true rates of 94 to 96 % of ${LISTINGS} simulated listings`, () => {
   const random = seeded(2_026);
   const covered = { passRate: 0, passPower3: 0, runsAsTrials: 0 };
   // Below 5 % few samples have a pass at all, and Wilson's interval covers nearly always.

@@ -468,44 +468,48 @@ test("a version under moderation: measured before its release, and its submissio
   assert.equal((await seller.post(`/v1/products/${productId}/publish`)).body.data.status, "pending_review");
 });
 
-test("a version that was submitted unmeasured and evaluated before its approval: flagged and reported once by the approval, and its next edit too", async () => {
-  const { seller, productId, submit, approve, evaluate, checksOf, cardOf, eventsOf } =
-    await createModerated();
-  const first = (await cardOf()).evaluationId;
-  await buyProduct(await moderated.createUser(), productId);
-  await submit({ content: BAD });
-  await evaluate();
-  assert.deepEqual((await evaluate()).regressions, []);
-  assert.deepEqual(await eventsOf(), []);
-  const { measured, sellerRuns } = await checksOf();
-  const [{ isWorse, before: old, after: now }] = measured;
-  assert.deepEqual(
-    [isWorse, old.version, old.passed, now.passed, now.n, measured.length],
-    [true, "1.0.0", 12, 0, 12, 1],
-    "moderators see both rates",
-  );
-  assert.deepEqual(sellerRuns, { failed: 0, n: 0 }, "evaluations are no runs");
-  await approve();
-  assert.deepEqual((await checksOf()).measured, []);
-  const [{ cause, before, after }] = (await cardOf()).regressions;
-  assert.deepEqual([cause, before.evaluationId, before.passed, after.passed], ["version", first, 12, 0]);
-  assert.equal((await eventsOf()).length, 1);
-  assert.ok((await notificationsOf(seller)).some(({ kind }) => kind === "evaluation.regressed"));
-  const { rowCount } = await moderated.query("select from pgboss.job where name = $1", [
-    notifyOfRegressionJob.name,
-  ]);
-  assert.equal(rowCount, 1);
-  await evaluate();
-  assert.equal((await eventsOf()).length, 1, "a known regression is no news");
-  await submit({ content: `${BAD} Now.` });
-  await evaluate();
-  await approve();
-  assert.equal((await cardOf()).regressions[0]?.before.evaluationId, first, "an edit does not hide it");
-  await submit({ content: `${GOOD} Now.` });
-  await evaluate();
-  await approve();
-  assert.deepEqual((await cardOf()).regressions, []);
-});
+test(
+  "a version that was submitted unmeasured and evaluated before its approval: flagged and reported once by the approval, and its next edit too",
+  inFullRun,
+  async () => {
+    const { seller, productId, submit, approve, evaluate, checksOf, cardOf, eventsOf } =
+      await createModerated();
+    const first = (await cardOf()).evaluationId;
+    await buyProduct(await moderated.createUser(), productId);
+    await submit({ content: BAD });
+    await evaluate();
+    assert.deepEqual((await evaluate()).regressions, []);
+    assert.deepEqual(await eventsOf(), []);
+    const { measured, sellerRuns } = await checksOf();
+    const [{ isWorse, before: old, after: now }] = measured;
+    assert.deepEqual(
+      [isWorse, old.version, old.passed, now.passed, now.n, measured.length],
+      [true, "1.0.0", 12, 0, 12, 1],
+      "moderators see both rates",
+    );
+    assert.deepEqual(sellerRuns, { failed: 0, n: 0 }, "evaluations are no runs");
+    await approve();
+    assert.deepEqual((await checksOf()).measured, []);
+    const [{ cause, before, after }] = (await cardOf()).regressions;
+    assert.deepEqual([cause, before.evaluationId, before.passed, after.passed], ["version", first, 12, 0]);
+    assert.equal((await eventsOf()).length, 1);
+    assert.ok((await notificationsOf(seller)).some(({ kind }) => kind === "evaluation.regressed"));
+    const { rowCount } = await moderated.query("select from pgboss.job where name = $1", [
+      notifyOfRegressionJob.name,
+    ]);
+    assert.equal(rowCount, 1);
+    await evaluate();
+    assert.equal((await eventsOf()).length, 1, "a known regression is no news");
+    await submit({ content: `${BAD} Now.` });
+    await evaluate();
+    await approve();
+    assert.equal((await cardOf()).regressions[0]?.before.evaluationId, first, "an edit does not hide it");
+    await submit({ content: `${GOOD} Now.` });
+    await evaluate();
+    await approve();
+    assert.deepEqual((await cardOf()).regressions, []);
+  },
+);
 
 test(
   "an approval and the end of an evaluation at the same time: flagged and reported once in either order",
@@ -629,38 +633,42 @@ test("an evaluation that cannot be graded: logged, and the others go on", async 
   await market.query("delete from evaluations where id = $1", [requireUuid("eval", brokenId)]);
 });
 
-test("hundreds of evaluations: the first one of the content and that of the older version are still compared", async () => {
-  const productId = await createEvaluated(sandboxRequest, { content: GOOD });
-  const ofOlder = (await cardOf(productId)).evaluationId;
-  await patch(productId, { content: `${GOOD} Now.` });
-  const ofContent = (await evaluate(productId, sandboxRequest)).id;
-  await market.query(
-    `insert into evaluations
+test(
+  "hundreds of evaluations: the first one of the content and that of the older version are still compared",
+  inFullRun,
+  async () => {
+    const productId = await createEvaluated(sandboxRequest, { content: GOOD });
+    const ofOlder = (await cardOf(productId)).evaluationId;
+    await patch(productId, { content: `${GOOD} Now.` });
+    const ofContent = (await evaluate(productId, sandboxRequest)).id;
+    await market.query(
+      `insert into evaluations
      select copy.* from evaluations e cross join unnest($2::uuid[]) as ids(copy_id)
       cross join jsonb_populate_record(e, jsonb_build_object('id', copy_id)) copy
       where e.id = $1`,
-    [
-      requireUuid("eval", ofContent),
-      Array.from({ length: 200 }, () => newUuid(new Date(market.clock.now.getTime() + 1))),
-    ],
-  );
-  market.clock.forward(1_000);
-  const last = await evaluate(productId, sandboxRequest);
-  const { rows } = await market.query(
-    "select version, test_set_id, definition_sha256 from evaluations where id = $1",
-    [requireUuid("eval", last.id)],
-  );
-  const [{ version, test_set_id: testSetId, definition_sha256: definitionSha256 }] = rows;
-  const compared = await listComparable(market.service.ctx.db, {
-    ...{ id: requireUuid("eval", last.id), productId: requireUuid("prod", productId) },
-    ...{ version, testSetId, definitionSha256 },
-  });
-  assert.deepEqual(
-    compared.slice(0, 2).map(({ id }) => id),
-    [ofOlder, ofContent].map((id) => requireUuid("eval", id)),
-  );
-  assert.equal(compared.length, 202);
-});
+      [
+        requireUuid("eval", ofContent),
+        Array.from({ length: 200 }, () => newUuid(new Date(market.clock.now.getTime() + 1))),
+      ],
+    );
+    market.clock.forward(1_000);
+    const last = await evaluate(productId, sandboxRequest);
+    const { rows } = await market.query(
+      "select version, test_set_id, definition_sha256 from evaluations where id = $1",
+      [requireUuid("eval", last.id)],
+    );
+    const [{ version, test_set_id: testSetId, definition_sha256: definitionSha256 }] = rows;
+    const compared = await listComparable(market.service.ctx.db, {
+      ...{ id: requireUuid("eval", last.id), productId: requireUuid("prod", productId) },
+      ...{ version, testSetId, definitionSha256 },
+    });
+    assert.deepEqual(
+      compared.slice(0, 2).map(({ id }) => id),
+      [ofOlder, ofContent].map((id) => requireUuid("eval", id)),
+    );
+    assert.equal(compared.length, 202);
+  },
+);
 
 /** Of 60 cases that run once. */
 function comparable(passed: number, definitionSha256 = "a"): ComparableEvaluation {

@@ -5,7 +5,7 @@ import { endpoints } from "@stoa/contract";
 import fc from "fast-check";
 import { v7 } from "uuid";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
-import { runs } from "../../../test/full-size.ts";
+import { runs, sampleOf } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { GUEST_COOKIE, SESSION_COOKIE } from "./authenticate.ts";
 import { createGuests } from "./guests.ts";
@@ -84,12 +84,12 @@ suite("a visitor", () => {
 
 suite("/v1 without any credential: 401", () => {
   test("on every endpoint, also with unrelated cookies", async () => {
-    for (const { method, path, access } of endpoints) {
-      if (access.who === "public") continue;
-      const headers = { cookie: `guest=${guestCookie().value}; theme=dark; session=x` };
-      assertStranger(await market.as(null).request(method, `/v1${path}`, { headers }));
+    const headers = { cookie: `guest=${guestCookie().value}; theme=dark; session=x` };
+    const closed = endpoints.filter(({ access }) => access.who !== "public");
+    for (const { method, path } of closed)
       assertStranger(await market.as(null).request(method, `/v1${path}`));
-    }
+    for (const { method, path } of sampleOf(closed))
+      assertStranger(await market.as(null).request(method, `/v1${path}`, { headers }));
   });
 });
 
