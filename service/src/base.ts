@@ -36,6 +36,7 @@ import { CheckpointWriter } from "./execution/workflow-runs/checkpoint-writer.ts
 import { LocalWorkers } from "./execution/workflow-runs/local-workers.ts";
 import { RunNotifications } from "./execution/workflow-runs/run-notifications.ts";
 import { workflowKind } from "./execution/workflow-runs/workflow-kind.ts";
+import { WorkflowTargets } from "./execution/workflow-runs/workflow-targets.ts";
 import { Evaluator } from "./formats/workflow-definition/evaluator.ts";
 import { AnswerMemory } from "./integrations/ai-providers/answer-memory.ts";
 import { type IntegrationOverrides, openIntegrations } from "./integrations.ts";
@@ -200,6 +201,7 @@ const createContextParts = (
   localWorkers: new LocalWorkers(),
   feed: new EventFeed(pool, log),
   runTargets: new RunTargets(),
+  workflowTargets: new WorkflowTargets(),
   liveRuns: new LiveRuns(notifications, answerMemory),
   evaluator: new Evaluator(),
   findSampleRun,

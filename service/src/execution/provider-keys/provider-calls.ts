@@ -22,6 +22,7 @@ import {
   type CallEnd,
   deleteCallsBefore,
   hasLimits,
+  isSameKeyRowSql,
   isSameUnlimitedKeySql,
   type KeyRefusal,
   type LateRefusal,
@@ -31,6 +32,7 @@ import {
   type ReservationResult,
   reservationResultsSql,
   reserveCall,
+  toKeyRow,
   updateEndedCall,
 } from "./queries.ts";
 
@@ -135,7 +137,7 @@ export const isSameOpenedKeySql = isSameUnlimitedKeySql(sql.raw(`opened."keyId"`
 });
 
 export type { CallEnd, LateRefusal, ReservationResult as Reserved };
-export { hasLimits, openUnlimitedCallsSql };
+export { hasLimits, isSameKeyRowSql, openUnlimitedCallsSql, toKeyRow };
 
 export type KeyedCall = CallInput &
   Pick<ProviderCall, "options" | "signal" | "timeoutMs" | "versionId" | "sample"> & { key: SealedKey };

@@ -206,6 +206,22 @@ export const isSameKeySql = (
              and (monthly_budget_usd is not null) = ${key.monthlyBudgetUsd !== null}::boolean
              and (max_concurrency is not null) = ${key.maxConcurrency !== null}::boolean)`;
 
+/** The columns of a row `key`, with which a statement compares keys. */
+export const toKeyRow = (
+  id: string,
+  { sealedKey, status, monthlyBudgetUsd, maxConcurrency }: Pick<KeyRow, "sealedKey" | "status"> & KeyLimits,
+) => ({
+  ...{ keyId: id, sealedKey, keyStatus: status },
+  ...{ hasBudget: monthlyBudgetUsd !== null, hasConcurrencyLimit: maxConcurrency !== null },
+});
+
+/** As `isSameKeySql`, for a row `key`. */
+export const isSameKeyRowSql = sql<boolean>`
+  exists (select from provider_keys
+           where id = key."keyId" and sealed_key = key."sealedKey" and status = key."keyStatus"
+             and (monthly_budget_usd is not null) = key."hasBudget"
+             and (max_concurrency is not null) = key."hasConcurrencyLimit")`;
+
 interface MovedCalls {
   /** JSON. */
   ended: string;

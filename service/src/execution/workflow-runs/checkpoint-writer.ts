@@ -7,6 +7,9 @@ import {
   type CheckpointResult,
   type LeasedCheckpoint,
   type RunLease,
+  type StartedRun,
+  type StepRow,
+  startRuns,
   writeCheckpoint,
   writeCheckpoints,
 } from "./run-queries.ts";
@@ -24,28 +27,45 @@ const MAX_GROUPED_CHARACTERS = 32 * 1024;
 /** Writes the checkpoints of different runs that come at once in one statement (docs/decisions/0095-fewer-statements-of-workflow-runs.md). */
 export class CheckpointWriter {
   readonly #db: Database;
-  readonly #group: WriteGroup<LeasedCheckpoint, CheckpointResult>;
+  readonly #starts: WriteGroup<StartedRun, boolean>;
+  readonly #checkpoints: WriteGroup<LeasedCheckpoint, CheckpointResult>;
 
   constructor(db: Database, log: Logger) {
+    const onRefused = (error: unknown) =>
+      log.warn(
+        { err: error },
+        "workflow runs are written alone: PostgreSQL refused the statement of several",
+      );
     this.#db = db;
-    this.#group = new WriteGroup({
+    this.#starts = new WriteGroup({
+      writeOne: async (run) => (await startRuns(db, [run])).has(run.id),
+      async writeMany(runs) {
+        const started = await startRuns(db, runs);
+        return runs.map(({ id }) => started.has(id) || undefined);
+      },
+      onRefused,
+    });
+    this.#checkpoints = new WriteGroup({
       writeOne: ({ lease, checkpoint }) => writeCheckpoint(db, lease, checkpoint),
       async writeMany(checkpoints) {
         const written = await writeCheckpoints(db, checkpoints);
         return checkpoints.map(({ lease }) => written.get(lease.id));
       },
-      onRefused: (error) =>
-        log.warn(
-          { err: error },
-          "checkpoints are written alone: PostgreSQL refused the statement of several",
-        ),
+      onRefused,
     });
+  }
+
+  /** Inserts a run; false: its target is not as its process remembers it. */
+  async start(run: StartedRun): Promise<boolean> {
+    return run.sealedStart.length + charactersOf(run.first?.steps ?? []) <= MAX_GROUPED_CHARACTERS
+      ? this.#starts.write(run)
+      : (await startRuns(this.#db, [run])).has(run.id);
   }
 
   /** As `writeCheckpoint`. */
   write(lease: RunLease, checkpoint: Checkpoint): Promise<CheckpointResult> {
     return isGroupable(checkpoint)
-      ? this.#group.write({ lease, checkpoint })
+      ? this.#checkpoints.write({ lease, checkpoint })
       : writeCheckpoint(this.#db, lease, checkpoint);
   }
 }
@@ -53,7 +73,7 @@ export class CheckpointWriter {
 /** A call of a key with limits waits for others of its key, so its checkpoint is written alone. */
 const isGroupable = ({ callChanges, steps, change }: Checkpoint): boolean =>
   !callChanges.opened.some(({ key }) => hasLimits(key)) &&
-  steps.reduce(
-    (sum, { sealedOutput }) => sum + (sealedOutput?.length ?? 0),
-    change?.sealedTexts?.length ?? 0,
-  ) <= MAX_GROUPED_CHARACTERS;
+  charactersOf(steps) + (change?.sealedTexts?.length ?? 0) <= MAX_GROUPED_CHARACTERS;
+
+const charactersOf = (steps: readonly StepRow[]): number =>
+  steps.reduce((sum, { sealedOutput }) => sum + (sealedOutput?.length ?? 0), 0);

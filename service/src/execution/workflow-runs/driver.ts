@@ -53,7 +53,7 @@ export class RunDriver {
   #progress!: Progress;
   #results!: ResultCollector;
 
-  /** `inserted`: the run as this process has just inserted it. */
+  /** `inserted`: the run as this process inserts it. */
   constructor(
     ctx: Context,
     claimed: ClaimedRun,
@@ -75,6 +75,11 @@ export class RunDriver {
     return this.#claimed;
   }
 
+  /** Whether the database has the run and its lease. */
+  get isInserted(): boolean {
+    return this.#writer?.isInserted ?? !this.#inserted?.insertion;
+  }
+
   get hasEnded(): boolean {
     return this.#writer?.hasEnded ?? false;
   }
@@ -85,6 +90,7 @@ export class RunDriver {
       if (!(await this.#open())) return;
       while (await this.#advance()) await this.#wakeUp.wait();
     } finally {
+      this.#inserted?.insertion?.close();
       this.#tasks.abortAll();
       await this.#calls.close();
     }
@@ -120,14 +126,17 @@ export class RunDriver {
     const row = inserted ? toNewRunRow(inserted) : await readLeasedRun(ctx.db, this.#claimed);
     if (!row) return false;
     const start = inserted ? inserted.start : this.#openInput(row);
-    this.#writer = new RunWriter(ctx, this.#claimed, this.#calls, row, start);
+    this.#writer = new RunWriter(ctx, this.#claimed, this.#calls, row, {
+      start,
+      insertion: inserted?.insertion ?? null,
+    });
     if (start === null || leases > MAX_LEASES) {
       this.#writer.signals = row.signals;
       await this.#writer.end(null, { status: "failed", error: ABANDONED });
       return false;
     }
     traceRunInput(start, row);
-    const workflow = Workflow.parse(JSON.parse(start.definition));
+    const workflow = inserted?.workflow ?? Workflow.parse(JSON.parse(start.definition));
     const state = row.hasSteps
       ? await readRunState(ctx, ctx.db, this.#claimed, workflow)
       : new RunState(workflow, []);
@@ -170,6 +179,7 @@ export class RunDriver {
   async #advance(): Promise<boolean> {
     if (this.#isLost) return false;
     this.#results.collect();
+    if (!this.#writer.isInserted && !(await this.#insertIfWithoutTasks())) return false;
     if (this.#isSignaled && !(await this.#readSignals())) return false;
     this.#expireTimers();
     for (const map of this.#progress.endMaps((run, outputs) =>
@@ -183,6 +193,10 @@ export class RunDriver {
     }
     if (!this.#isStopping) this.#beginReady();
     if (this.#tasks.isEmpty) return this.#continues(await this.#release());
+    if (!this.#writer.isInserted && !this.#tasks.hasCalls) {
+      if (await this.#isCheckpointDelayed()) return true;
+      if (!(await this.#writer.insert())) return false;
+    }
     if (this.#progress.needsCheckpoint || this.#calls.hasEnded || this.#tasks.hasCalls) {
       if (await this.#isCheckpointDelayed()) return true;
       const leaseEnd = new Date(this.#ctx.now().getTime() + this.#leaseMs);
@@ -198,6 +212,12 @@ export class RunDriver {
     }
     this.#nextDueAt = this.#progress.nextDueAt();
     return true;
+  }
+
+  /** The first steps are done without a call: the run is inserted before its end is evaluated. */
+  async #insertIfWithoutTasks(): Promise<boolean> {
+    const hasBegun = this.#progress.state.count > 0;
+    return hasBegun && this.#tasks.isEmpty ? this.#writer.insert() : true;
   }
 
   /** Aborts what still runs at the end of the run, and counts its cost. */

@@ -15,6 +15,7 @@ import { engine } from "./engine.ts";
 import { findOversizedLists } from "./input-limits.ts";
 import { readWorkflowExecution } from "./read-execution.ts";
 import { checkRequirements } from "./requirements.ts";
+import type { WorkflowTarget } from "./workflow-targets.ts";
 
 const MAX_WAIT_SECONDS = 60;
 
@@ -52,7 +53,41 @@ export async function toRunAnswer(
   return new DataResponse(execution, { status: end?.hasEnded && execution.completedAt !== null ? 200 : 202 });
 }
 
+/** Starts with the remembered target, if the database has the same, else with what it reads. */
 async function startRun(
+  ctx: Context,
+  caller: Member,
+  workflowId: string,
+  request: ExecuteWorkflow,
+): Promise<string> {
+  const named = { workflowId, apiKeys: request.apiKeys };
+  const target = ctx.workflowTargets.find(caller, named);
+  const started = target && (await startRemembered(ctx, caller, target, request));
+  if (started) return started;
+  ctx.workflowTargets.forget(caller, named);
+  return readAndStart(ctx, caller, workflowId, request);
+}
+
+/** null: the target must be read. A problem may come from its stale state, so the request is checked again. */
+async function startRemembered(
+  ctx: Context,
+  caller: Member,
+  target: WorkflowTarget,
+  { input, apiKeys, options, webhookUrl }: ExecuteWorkflow,
+): Promise<string | null> {
+  const { product, workflow } = target;
+  const isSameVersion = options.version === undefined || options.version === product.version;
+  if (!isSameVersion || webhookUrl !== undefined) return null;
+  const checked = checkInput(workflow.input, input);
+  if ("problems" in checked || findOversizedLists(workflow, checked.input).length > 0) return null;
+  const run = {
+    ...{ productId: product.id, version: product.version, definition: product.content },
+    ...{ input: checked.input, apiKeys, maxCost: options.maxCost ?? null, callbackId: null },
+  };
+  return engine.startRemembered(ctx, caller.userId, run, target);
+}
+
+async function readAndStart(
   ctx: Context,
   caller: Member,
   workflowId: string,
@@ -72,7 +107,7 @@ async function startRun(
   ];
   if ("problems" in checked || problems.length > 0) throw fieldError("VALIDATION_ERROR", problems);
   await recordFirstUseOfPurchase(ctx, caller, { product });
-  return engine.start(ctx, caller.userId, {
+  const id = await engine.start(ctx, caller.userId, {
     productId: product.id,
     version: version.version,
     definition: version.content,
@@ -87,4 +122,11 @@ async function startRun(
     parent: null,
     keys: requirements.keys,
   });
+  if (version === product)
+    ctx.workflowTargets.remember(
+      caller,
+      { workflowId, apiKeys: request.apiKeys },
+      { product, workflow, keys: requirements.keys },
+    );
+  return id;
 }

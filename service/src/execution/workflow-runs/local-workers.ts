@@ -1,4 +1,6 @@
+import type { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { SealedKey } from "../provider-keys/provider-keys.ts";
+import type { RunInsertion } from "./run-insertion.ts";
 import type { Lease } from "./run-queries.ts";
 import type { RunInput } from "./sealed-texts.ts";
 
@@ -9,7 +11,7 @@ declare module "../../core/context.ts" {
   }
 }
 
-/** A run that this process inserted, under the lease of its place. */
+/** A run that this process inserts under the lease of its place. */
 export interface InsertedRun {
   id: string;
   userId: string;
@@ -18,6 +20,10 @@ export interface InsertedRun {
   start: RunInput;
   /** The keys that the request read, by provider. */
   keys: ReadonlyMap<string, SealedKey>;
+  /** The parsed definition; null: the driver parses it. */
+  workflow: Workflow | null;
+  /** How the driver inserts the run; null: it is inserted. */
+  insertion: RunInsertion | null;
 }
 
 /** A place of a worker for a run that is inserted now. The caller must either drive the run or give the place back. */

@@ -2,11 +2,14 @@ import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { currentTraceparent } from "../../core/telemetry/tracing.ts";
 import type { Queries } from "../../platform/db/database.ts";
+import { sealTexts } from "../executions/texts.ts";
 import { insertWorkflowExecutionSql } from "../executions/workflow-executions.ts";
 import type { SealedKey } from "../provider-keys/provider-keys.ts";
 import type { InsertedRun } from "./local-workers.ts";
+import { RunInsertion } from "./run-insertion.ts";
 import { findChildRun, insertRun, type Lease, type NewRun } from "./run-queries.ts";
 import { type RunInput, sealRunInput } from "./sealed-texts.ts";
+import type { WorkflowTarget } from "./workflow-targets.ts";
 
 export interface NewWorkflowRun extends RunInput, Pick<NewRun, "depth" | "parent"> {
   /** The keys that the request read, by provider; undefined: the driver reads them. */
@@ -41,6 +44,32 @@ export async function insertWorkflowExecution(
     place?.release();
     throw error;
   }
+}
+
+/**
+ * As `insertWorkflowExecution`, of a target that this process remembers. The driver inserts the run, with its first steps if they are
+ * ready soon. null: nothing is inserted, because the target has changed or no worker of this process has a free place.
+ */
+export async function insertRememberedExecution(
+  ctx: Context,
+  userId: string,
+  newRun: RunInput,
+  { product, workflow, keys }: WorkflowTarget,
+): Promise<string | null> {
+  // A key is bound in the transaction of the insert.
+  const place = ctx.idempotencyKey ? null : ctx.localWorkers.reserve(userId);
+  if (!place) return null;
+  const start = { ...newRun, traceparent: currentTraceparent() };
+  const run = { id: ctx.newId(), userId };
+  const createdAt = ctx.now();
+  const row = {
+    ...{ ...run, product, keys: [...keys.values()], createdAt, lease: place.lease },
+    sealedTexts: sealTexts(ctx, run, { variables: start.input, output: null }),
+    sealedStart: sealRunInput(ctx, run, start),
+  };
+  const insertion = new RunInsertion((first) => ctx.checkpointWriter.start({ ...row, first }));
+  place.drive({ ...run, createdAt, depth: 1, start, keys, workflow, insertion });
+  return (await insertion.inserted) ? run.id : null;
 }
 
 /** Binds the Idempotency-Key to the run. */
@@ -88,5 +117,5 @@ async function writeRun(
   const dueAt = lease?.until ?? now;
   const row = { ...run, sealedStart: sealRunInput(ctx, run, start), dueAt, lease, depth, parent };
   await insertRun(db, row, history, now);
-  return { ...run, createdAt: now, depth, start, keys };
+  return { ...run, createdAt: now, depth, start, keys, workflow: null, insertion: null };
 }

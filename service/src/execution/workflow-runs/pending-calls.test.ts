@@ -1,18 +1,22 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { beforeEach, suite, type TestContext, test } from "node:test";
 import { sql } from "kysely";
-import { waitForBlockedStatements } from "../../../test/locks.ts";
+import { buyProduct, createProduct, refundEverything } from "../../../test/factories.ts";
+import { assertError, type Client } from "../../../test/market.ts";
 import { GOOD_KEY } from "../../../test/provider-server.ts";
 import { createProviderKey, startBlockedProvider } from "../../../test/runs.ts";
 import { statementsOf } from "../../../test/statements.ts";
-import { becomes } from "../../../test/until.ts";
+import { becomes, until } from "../../../test/until.ts";
 import {
   createWorkflow,
+  definitionOf,
   executeWorkflow,
   openWorkflows,
+  postExecution,
   promptStep,
   startExecution,
   stepsOf,
+  transformStep,
   untilStatus,
 } from "../../../test/workflows.ts";
 import { toUuid } from "../../core/ids.ts";
@@ -41,15 +45,12 @@ async function callsWith(keyId: string) {
   return rows;
 }
 
-/** The process that accepts the run drives it without a claim, reads nothing twice, and answers what the last checkpoint returned. Checkpoints start and end steps. */
-const STATEMENTS = [
-  ...["find_provider_key", "insert_run"],
-  ...["write_checkpoint_and_move", "write_checkpoint", "write_checkpoint", "write_checkpoint_and_end"],
-];
+/** The first one confirms what the process remembers, and inserts the run with its first step. The request answers what the last one returned. */
+const STATEMENTS = ["start_runs", "write_checkpoint", "write_checkpoint", "write_checkpoint_and_end"];
 /** Sent by the worker at intervals. */
 const POLLS = new Set(["claim_runs", "list_run_workers"]);
 
-test("three steps in a row: six statements, four of which write the checkpoints and the calls of the key", async () => {
+test("three steps in a row, repeated: four statements, which write the checkpoints and the calls of the key", async () => {
   const workflowId = await createWorkflow(author, { steps: chainSteps() });
   const request = withOpenai();
   await executeWorkflow(author, workflowId, request);
@@ -60,7 +61,7 @@ test("three steps in a row: six statements, four of which write the checkpoints 
     const texts = await statementsOf(() => executeWorkflow(author, workflowId, request));
     const names = texts.flatMap((text) => /^-- prepared: (\w+)/.exec(text)?.[1] ?? []);
     attempts.push(
-      names.filter((name) => /checkpoint|call|provider|run|execution/.test(name) && !POLLS.has(name)),
+      names.filter((name) => /checkpoint|call|product|provider|run|execution/.test(name) && !POLLS.has(name)),
     );
   }
   assert.deepEqual(attempts.at(-1), STATEMENTS);
@@ -170,9 +171,9 @@ test("call aborted with its run: its reservation of the key is released", async 
 /** All rows of a run, without what differs between equal runs. */
 async function rowsOf(id: string) {
   const { rows } = await market.query(
-    `select to_jsonb(e) - '{id,created_at,completed_at,duration_ms,sealed_texts}'::text[] as execution, e.sealed_texts is null as "hasNoTexts",
-            to_jsonb(r) - '{execution_id,sealed_start}'::text[] as run,
-            (select jsonb_agg(to_jsonb(s) - '{execution_id,sealed_output,started_at,ended_at}'::text[] || jsonb_build_object('ended', ended_at is not null, 'output', sealed_output is not null) order by n)
+    `select to_jsonb(e) - '{id,created_at,completed_at,duration_ms,sealed_texts,product_id}'::text[] as execution, e.sealed_texts is null as "hasNoTexts",
+            to_jsonb(r) - '{execution_id,sealed_start,due_at}'::text[] || jsonb_build_object('due', due_at is not null) as run,
+            (select jsonb_agg(to_jsonb(s) - '{execution_id,sealed_output,started_at,ended_at,due_at}'::text[] || jsonb_build_object('ended', ended_at is not null, 'output', sealed_output is not null) order by n)
                from execution_steps s where s.execution_id = e.id) as steps,
             (select jsonb_agg(to_jsonb(v) - '{execution_id,created_at}'::text[] order by seq) from execution_events v where v.execution_id = e.id) as events,
             (select jsonb_agg(to_jsonb(c) - '{id,execution_id,started_at,lease_until,ended_at}'::text[] || jsonb_build_object('ended', ended_at is not null) order by id)
@@ -191,33 +192,138 @@ const requestCancel = (id: string) =>
     [toUuid("exec", id)],
   );
 
-test("parallel runs: share the statements of their checkpoints, write what one run writes alone, and a canceled one ends", async (t) => {
+test("parallel runs: share the statements of their starts and checkpoints, write what one run writes alone, and a canceled one ends", async (t) => {
   const blocked = await startBlocked(t);
   const ollama = await createProviderKey(author, { provider: "ollama", baseUrl: blocked.url });
   const request = { apiKeys: { openai: ollama } };
   const workflowId = await createWorkflow(author, { steps: chainSteps(), result: "steps.three.output" });
   const start = (count: number) =>
     Promise.all(Array.from({ length: count }, () => startExecution(author, workflowId, request)));
-  const ids = await start(12);
-  await blocked.arrivals(ids.length);
+  const [read] = await start(1);
+  /** Holds up the statements until all runs have given theirs, so that the last ones share some. */
+  const withGroups = (method: "start" | "write", count: number, work: () => void) =>
+    market.service.ctx.db.transaction().execute(async (tx) => {
+      await sql`lock table provider_calls in exclusive mode`.execute(tx);
+      const { mock } = t.mock.method(market.service.ctx.checkpointWriter, method);
+      work();
+      await until("each run has given its statement", async () => {
+        // PostgreSQL ends a transaction that is idle for long.
+        await sql`select 1`.execute(tx);
+        return mock.callCount() >= count;
+      });
+    });
+  let starting: Promise<string[]> | undefined;
+  const startTexts = await statementsOf(async () => {
+    await withGroups("start", 12, () => {
+      starting = start(12);
+    });
+    await starting;
+  });
+  assert.ok(startTexts.filter((text) => text.startsWith("-- prepared: start_runs\n")).length < 12);
+  const ids = (await starting)!;
+  await blocked.arrivals(1 + ids.length);
   await requestCancel(ids[5]!);
   const texts = await statementsOf(async () => {
-    // Holds up the statements until three of them wait, so that the last one writes several checkpoints.
-    await market.service.ctx.db.transaction().execute(async (tx) => {
-      await sql`lock table provider_calls in exclusive mode`.execute(tx);
-      blocked.answer();
-      await waitForBlockedStatements(market, 3);
-    });
+    // The canceled one may have ended already, when its lease was renewed.
+    await withGroups("write", ids.length, () => blocked.answer());
     await Promise.all(ids.map((id, at) => untilStatus(author, id, at === 5 ? "canceled" : "completed")));
   });
   assert.ok(texts.some((text) => text.startsWith("-- prepared: write_checkpoints\n")));
   assert.equal((await callsWith(ollama)).filter(({ ended }) => !ended).length, 0);
-  const [alone] = await start(1);
-  await untilStatus(author, alone!, "completed");
-  const expected = await rowsOf(alone!);
+  await untilStatus(author, read!, "completed");
+  const expected = await rowsOf(read!);
   for (const [at, id] of ids.entries()) if (at !== 5) assert.deepEqual(await rowsOf(id), expected);
   assert.ok(
     !market.logs.some((line) => line.includes("PostgreSQL refused")),
     market.logs.filter((line) => line.includes("PostgreSQL refused")).join(""),
   );
+});
+
+suite("a change between two runs of a remembered workflow: the next run has it", () => {
+  let buyer: Client;
+  let workflowId: string;
+  let apiKeys: Record<string, string>;
+  const step = (text: string, more: object = {}) => promptStep("one", text, { model, ...more });
+  const contentOf = (text: string) => definitionOf({ steps: [step(text)], result: "steps.one.output" });
+  const run = () => postExecution(buyer, workflowId, { apiKeys });
+  beforeEach(async () => {
+    buyer = await market.createUser({ name: "Buyer" });
+    workflowId = await createProduct(author, { type: "WORKFLOW", content: contentOf("old") });
+    await buyProduct(buyer, workflowId);
+    apiKeys = { openai: await createProviderKey(buyer) };
+    // The first run records the first use, and the first one with the key changes its status.
+    for (let n = 0; n < 3; n++) await executeWorkflow(buyer, workflowId, { apiKeys });
+    const texts = await statementsOf(() => executeWorkflow(buyer, workflowId, { apiKeys }));
+    assert.ok(texts.some((text) => text.startsWith("-- prepared: start_runs\n")));
+  });
+
+  test("new version: its steps", async () => {
+    const changed = await author.patch(`/v1/products/${workflowId}`, { content: contentOf("new") });
+    assert.equal(changed.status, 200, changed.text);
+    const before = provider.requests.length;
+    assert.equal((await executeWorkflow(buyer, workflowId, { apiKeys })).productVersion, "1.1.0");
+    const [sent] = provider.requests.slice(before);
+    assert.equal((sent!.body as { messages: { content: string }[] }).messages[0]!.content, "new");
+  });
+
+  test("refund: 403", async () => {
+    await refundEverything(market, buyer);
+    assertError(await run(), 403, "UNAUTHORIZED");
+  });
+
+  test("deleted key: 422; new secret of the key: is used", async () => {
+    const [key] = Object.values(apiKeys);
+    await buyer.patch(`/v1/ai/keys/${key}`, { key: "sk-another-key" });
+    assert.equal((await executeWorkflow(buyer, workflowId, { apiKeys })).error.code, "PROVIDER_KEY_INVALID");
+    await buyer.delete(`/v1/ai/keys/${key}`);
+    assertError(await run(), 422, "VALIDATION_ERROR", "apiKeys.openai");
+  });
+
+  test("limits on the key: are enforced", async () => {
+    const [key] = Object.values(apiKeys);
+    const changed = await buyer.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.01 });
+    assert.equal(changed.status, 200, changed.text);
+    provider.next({ answer: { usage: { input: 10_000, output: 100 } } });
+    for (const code of [undefined, "KEY_BUDGET_EXCEEDED", "KEY_BUDGET_EXCEEDED"])
+      assert.equal((await executeWorkflow(buyer, workflowId, { apiKeys })).error?.code, code);
+  });
+
+  test("input that the workflow refuses, and another version: as at the first run", async () => {
+    const refused = await postExecution(buyer, workflowId, { apiKeys: {} });
+    assertError(refused, 422, "VALIDATION_ERROR", "apiKeys.openai");
+    const unknown = await postExecution(buyer, workflowId, { apiKeys, options: { version: "7.0.0" } });
+    assertError(unknown, 422, "VALIDATION_ERROR", "options.version");
+  });
+});
+
+/** What a run writes must not depend on whether its workflow was read or remembered. */
+test("remembered workflow of any kind of step: writes the same as one that was read", async () => {
+  const approval = { id: "ok", type: "approval", timeoutSeconds: 60 };
+  const map = {
+    id: "all",
+    type: "map",
+    maxConcurrency: 1,
+    items: "[1, 2]",
+    do: { ...promptStep("", "x", { model }), id: undefined },
+  };
+  const workflows: { steps: object[]; status?: string }[] = [
+    { steps: chainSteps() },
+    { steps: [transformStep("a", "1 + 1"), transformStep("b", "steps.a.output + 1", { needs: ["a"] })] },
+    { steps: [transformStep("a", "1 + 1"), ...chainSteps({ when: "1 < 2" })] },
+    { steps: chainSteps({ when: "1 > 2" }) },
+    { steps: [transformStep("a", "1 / 0")], status: "failed" },
+    { steps: [map] },
+    { steps: [approval, promptStep("late", "x", { model, needs: ["ok"] })], status: "waiting" },
+    { steps: [{ id: "pause", type: "delay", seconds: 60 }], status: "waiting" },
+  ];
+  for (const { steps, status = "completed" } of workflows) {
+    const workflowId = await createWorkflow(author, { steps });
+    const rows: unknown[] = [];
+    for (let n = 0; n < 2; n++) {
+      const id = await startExecution(author, workflowId, withOpenai());
+      await untilStatus(author, id, status);
+      rows.push(await rowsOf(id));
+    }
+    assert.deepEqual(rows[1], rows[0], JSON.stringify(steps));
+  }
 });

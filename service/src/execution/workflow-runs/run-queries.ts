@@ -1,17 +1,23 @@
 import { type RawBuilder, sql } from "kysely";
+import { isSameProductSql } from "../../catalog/products/product-lookup.ts";
 import { firstOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { prepared } from "../../platform/db/prepared.ts";
 import { readSql, readStatement } from "../../platform/db/statement.ts";
 import { type AccountCancelReason, updateWorkflowSql, type WorkflowChange } from "../executions/queries.ts";
+import type { RunProduct } from "../prompt-runs/run-targets.ts";
 import {
+  isSameKeyRowSql,
   isSameOpenedKeySql,
   type LateRefusal,
+  type OpenCall,
   openUnlimitedCallsSql,
   type Reserved,
+  toKeyRow,
   toMoveCallsSql,
   toUnlimitedCallRow,
 } from "../provider-keys/provider-calls.ts";
+import type { SealedKey } from "../provider-keys/provider-keys.ts";
 import type { CallChanges } from "./pending-calls.ts";
 import { type EndedRow, endedColumns } from "./queries.ts";
 import type { StepRun, StepStatus } from "./run-state.ts";
@@ -335,11 +341,16 @@ export interface LeasedCheckpoint {
   checkpoint: Checkpoint;
 }
 
-interface CheckpointsValues extends Record<"checkpoints" | "ended" | "opened" | "steps" | "events", string> {
+const insertStepsSql = readSql<{ rows: RawBuilder<unknown>; steps: string; events: string }>(
+  new URL("./sql/insert-steps.sql", import.meta.url),
+);
+
+interface CheckpointsValues extends Record<"checkpoints" | "ended" | "opened", string> {
   ids: string[];
   endedIds: string[];
   from: readonly string[];
   isSameKey: RawBuilder<unknown>;
+  steps: RawBuilder<unknown>;
   calls: RawBuilder<unknown>;
   endedColumns: RawBuilder<unknown>;
 }
@@ -367,8 +378,11 @@ export async function writeCheckpoints(
     opened: JSON.stringify(
       checkpoints.flatMap(({ checkpoint }) => checkpoint.callChanges.opened.map(toUnlimitedCallRow)),
     ),
-    steps: JSON.stringify(rowsOf(({ steps }) => steps)),
-    events: JSON.stringify(rowsOf(({ events }) => events)),
+    steps: insertStepsSql({
+      rows: sql`held`,
+      steps: JSON.stringify(rowsOf(({ steps }) => steps)),
+      events: JSON.stringify(rowsOf(({ events }) => events)),
+    }),
     isSameKey: isSameOpenedKeySql,
     calls: openUnlimitedCallsSql({ rows: sql`begun` }),
     endedColumns,
@@ -392,6 +406,77 @@ const toCheckpointRow = ({ lease, checkpoint }: LeasedCheckpoint) => {
     ...{ newStatus: status, ...usage, ...columns },
   };
 };
+
+/** The first steps of a run, with calls of keys without limits. */
+export interface FirstSteps {
+  steps: StepRow[];
+  events: NewEventRow[];
+  opened: readonly OpenCall[];
+}
+
+/** A run of a target that its process remembers, under the lease of its worker. */
+export interface StartedRun extends Pick<NewRun, "id" | "userId" | "sealedStart"> {
+  product: RunProduct;
+  keys: readonly SealedKey[];
+  sealedTexts: string;
+  createdAt: Date;
+  lease: Lease;
+  /** null: the run is queued. */
+  first: FirstSteps | null;
+}
+
+interface StartValues extends Record<"runs" | "keys" | "opened", string> {
+  isSameProduct: RawBuilder<unknown>;
+  isSameKey: RawBuilder<unknown>;
+  steps: RawBuilder<unknown>;
+  calls: RawBuilder<unknown>;
+}
+
+const startRunsSql = readStatement<StartValues, { id: string }>(
+  new URL("./sql/start-runs.sql", import.meta.url),
+);
+
+/** Not `sql.id`, which would write the name in snake case. */
+const asked = (column: string) => sql.raw<string>(`asked."${column}"`);
+
+/** Inserts runs, and returns the ids of those whose targets the database still has. */
+export async function startRuns(db: Queries, runs: readonly StartedRun[]): Promise<Set<string>> {
+  const { rows } = await startRunsSql({
+    runs: JSON.stringify(runs.map(toStartedRow)),
+    keys: JSON.stringify(runs.flatMap(toKeyRows)),
+    opened: JSON.stringify(runs.flatMap(({ first }) => first?.opened.map(toUnlimitedCallRow) ?? [])),
+    isSameProduct: isSameProductSql(asked("userId"), {
+      id: asked("productId"),
+      revision: asked("productRevision"),
+      major: asked("productMajor"),
+    }),
+    isSameKey: isSameKeyRowSql,
+    steps: insertStepsSql({
+      rows: sql`begun`,
+      steps: JSON.stringify(
+        runs.flatMap(({ id, first }) => first?.steps.map((step) => ({ ...step, runId: id })) ?? []),
+      ),
+      events: JSON.stringify(runs.flatMap(toFirstEvents)),
+    }),
+    calls: openUnlimitedCallsSql({ rows: sql`opened` }),
+  }).execute(db);
+  return new Set(rows.map(({ id }) => id));
+}
+
+const toStartedRow = ({ product, keys: _, lease, first, ...run }: StartedRun) => ({
+  ...run,
+  ...{ productId: product.id, productRevision: product.revision, productMajor: product.major },
+  ...{ productVersion: product.version, newStatus: first ? "running" : "queued" },
+  ...{ dueAt: lease.until, leaseToken: lease.token, leaseWorker: lease.worker, leases: first ? 0 : 1 },
+});
+
+const toKeyRows = ({ id, keys }: StartedRun) =>
+  keys.flatMap((key) => (key.id === null ? [] : { runId: id, ...toKeyRow(key.id, key) }));
+
+const toFirstEvents = ({ id, createdAt, first }: StartedRun) => [
+  { runId: id, seq: 1, type: "execution.queued", data: {}, createdAt },
+  ...(first?.events.map((event) => ({ ...event, runId: id })) ?? []),
+];
 
 interface StoredStepRow extends Omit<StepRow, "type" | "costUsd"> {
   costUsd: string | null;

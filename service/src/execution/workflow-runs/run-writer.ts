@@ -3,7 +3,7 @@ import { failPoint } from "../../core/fail-points.ts";
 import { retryWhileUnavailable, type Tx } from "../../platform/db/database.ts";
 import { requestCancelByIds } from "../executions/queries.ts";
 import { toWorkflowChange, type WorkflowTransition } from "../executions/workflow-executions.ts";
-import type { OpenCall } from "../provider-keys/provider-calls.ts";
+import { hasLimits, type OpenCall } from "../provider-keys/provider-calls.ts";
 import { sendRunCallback } from "./callbacks.ts";
 import { LONG_RUN_MS, notifyOwner } from "./owner-notifications.ts";
 import type { PendingCalls } from "./pending-calls.ts";
@@ -11,6 +11,7 @@ import type { Progress } from "./progress.ts";
 import type { EndedRow } from "./queries.ts";
 import { toWorkflowExecution } from "./read-execution.ts";
 import type { RunEnd } from "./run-end.ts";
+import type { RunInsertion } from "./run-insertion.ts";
 import {
   type Checkpoint,
   type CheckpointResult,
@@ -22,7 +23,7 @@ import {
   reportToParent,
   writeCheckpoint,
 } from "./run-queries.ts";
-import { NO_USAGE, type StepError, sumUsage } from "./run-state.ts";
+import { NO_USAGE, type StepError, type StepRun, sumUsage } from "./run-state.ts";
 import { type ChildResult, type RunInput, sealResult } from "./sealed-texts.ts";
 import { toStepRow } from "./step-rows.ts";
 import { traceRunEnd } from "./trace.ts";
@@ -53,18 +54,31 @@ export class RunWriter {
   readonly #calls: PendingCalls;
   readonly #row: RunRow;
   readonly #start: RunInput | null;
+  /** null: the run is inserted. */
+  #insertion: RunInsertion | null;
   /** Number of signals that were read. */
   signals = -1;
   /** The end of the run is written. */
   hasEnded = false;
 
   /** `start` is null when the input of the run was erased. */
-  constructor(ctx: Context, claimed: ClaimedRun, calls: PendingCalls, row: RunRow, start: RunInput | null) {
+  constructor(
+    ctx: Context,
+    claimed: ClaimedRun,
+    calls: PendingCalls,
+    row: RunRow,
+    { start, insertion }: { start: RunInput | null; insertion: RunInsertion | null },
+  ) {
     this.#ctx = ctx;
     this.#calls = calls;
     this.#claimed = claimed;
     this.#row = row;
     this.#start = start;
+    this.#insertion = insertion;
+  }
+
+  get isInserted(): boolean {
+    return this.#insertion === null;
   }
 
   get isOwnerBanned(): boolean {
@@ -78,6 +92,9 @@ export class RunWriter {
 
   /** Writes the progress, from which another worker can continue. */
   async write(progress: Progress, { status, ...position }: RunPosition): Promise<CheckpointStatus> {
+    if (this.#insertion && position.keepsLease && !position.opens.some(({ key }) => hasLimits(key)))
+      return this.#insertWithSteps(this.#insertion, progress, position.opens);
+    if (!(await this.insert())) return "lost";
     const before = this.#row.status;
     const waitingFor = status === "waiting" ? listOpenApprovals(progress) : [];
     const { status: written } = await this.#checkpoint(
@@ -95,8 +112,36 @@ export class RunWriter {
     return written;
   }
 
+  /** Inserts the run, as queued. False: the driver must leave it. */
+  async insert(): Promise<boolean> {
+    if (!this.#insertion) return true;
+    if (!(await this.#insertion.write(null))) return false;
+    this.#insertion = null;
+    return true;
+  }
+
+  /** The first checkpoint, in the statement that inserts the run. */
+  async #insertWithSteps(
+    insertion: RunInsertion,
+    progress: Progress,
+    opened: readonly OpenCall[],
+  ): Promise<CheckpointStatus> {
+    const { steps, events } = progress.drain();
+    const rows = this.#toRows([toEvent({ type: "execution.started" }), ...events]);
+    const first = { steps: this.#toStepRows(progress, steps), events: rows, opened };
+    if (!(await insertion.write(first))) return "lost";
+    this.#insertion = null;
+    this.#row.status = "running";
+    this.#row.lastSeq += rows.length;
+    return "written";
+  }
+
+  #toStepRows = ({ state }: Progress, steps: readonly StepRun[]) =>
+    steps.map((step) => toStepRow(this.#ctx, this.#claimed, state, step));
+
   /** Writes the progress and the end of the run, with everything that follows from it. */
   async end(progress: Progress | null, runEnd: RunEnd): Promise<CheckpointStatus> {
+    if (!(await this.insert())) return "lost";
     if (progress) for (const run of progress.state.all()) progress.cancel(run);
     failPoint(this.#ctx, "workflow ends");
     const { status: written, endedRow } = await this.#checkpoint(
@@ -214,7 +259,7 @@ export class RunWriter {
       notifiesEnd: position.dueAt === null,
       // An erased input leaves the texts of an earlier end.
       returnsEnd: position.dueAt === null && this.#start !== null && this.#isAwaited,
-      steps: changes.steps.map((step) => toStepRow(this.#ctx, this.#claimed, progress!.state, step)),
+      steps: progress ? this.#toStepRows(progress, changes.steps) : [],
       events,
     };
     const calls = this.#calls.drain(opens);

@@ -203,8 +203,10 @@ export class WorkflowWorker {
   }
 
   async renewLeases(): Promise<boolean> {
-    if (this.#runs.size === 0) return false;
-    const drivers = [...this.#runs.values()].map(({ driver }) => driver);
+    const drivers = [...this.#runs.values()]
+      .map(({ driver }) => driver)
+      .filter((driver) => driver.isInserted);
+    if (drivers.length === 0) return false;
     const { db, databaseUptime } = this.#ctx;
     const leases = drivers.map(({ lease }) => lease);
     const signals = await databaseUptime.track(() => renewLeases(db, leases, this.#leaseEnd()));
@@ -239,9 +241,9 @@ export class WorkflowWorker {
   /** A worker that has stopped meanwhile leaves the run to others. */
   #driveInserted(claimed: ClaimedRun, inserted: InsertedRun): void {
     const { db, now } = this.#ctx;
-    if (this.#stopping.signal.aborted)
-      void releaseLease(db, claimed, now(), { isForgiven: true }).catch(() => {});
-    else this.#drive(claimed, inserted);
+    if (!this.#stopping.signal.aborted) this.#drive(claimed, inserted);
+    else if (inserted.insertion) inserted.insertion.close();
+    else void releaseLease(db, claimed, now(), { isForgiven: true }).catch(() => {});
   }
 
   #drive(claimed: ClaimedRun, inserted: InsertedRun | null): void {

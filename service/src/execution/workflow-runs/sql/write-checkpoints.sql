@@ -3,6 +3,7 @@
 -- because waiting would delay the other runs or deadlock with them, one whose rows another transaction has locked. The conditions are
 -- checked under the locks, and all writes follow from them.
 --   isSameKey     the condition for a row of `opened`
+--   steps         inserts steps and events of `held`
 --   calls         opens the provider calls of `begun`
 --   endedColumns  of an ended execution
 with asked as materialized (
@@ -58,29 +59,7 @@ moved as (
          completed_at = coalesce(held."completedAt", e.completed_at)
     from held where held."newStatus" is not null and e.id = held.id and e.id = any (:ids::uuid[])
   returning e.id as "movedId", :endedColumns),
-steps as (
-  insert into execution_steps as s (
-    execution_id, step_id, item, n, type, status, attempt, retries, repeats, items, called, due_at, sealed_output, error_code,
-    error_message, provider, model, prompt_tokens, completion_tokens, cost_usd, cost_known, usage_estimated, started_at, ended_at)
-  select held.id, "stepId", item, n, type, status, attempt, retries, repeats, items, "childRunId", step."dueAt", "sealedOutput",
-         step."errorCode", step."errorMessage", provider, model, step."promptTokens", step."completionTokens", step."costUsd",
-         step."costKnown", step.estimated, "startedAt", "endedAt"
-    from held join json_to_recordset(:steps::json) as step (
-      "runId" uuid, "stepId" text, item integer, n integer, type text, status text, attempt integer, retries integer, repeats integer,
-      items integer, "childRunId" uuid, "dueAt" timestamptz, "sealedOutput" text, "errorCode" text, "errorMessage" text, provider text,
-      model text, "promptTokens" bigint, "completionTokens" bigint, "costUsd" numeric, "costKnown" boolean, estimated boolean,
-      "startedAt" timestamptz, "endedAt" timestamptz) on "runId" = held.id
-  on conflict (execution_id, step_id, item) do update set
-    status = excluded.status, attempt = excluded.attempt, retries = excluded.retries, repeats = excluded.repeats, items = excluded.items,
-    called = excluded.called, due_at = excluded.due_at, sealed_output = excluded.sealed_output, error_code = excluded.error_code,
-    error_message = excluded.error_message, provider = excluded.provider, model = excluded.model, prompt_tokens = excluded.prompt_tokens,
-    completion_tokens = excluded.completion_tokens, cost_usd = excluded.cost_usd, cost_known = excluded.cost_known,
-    usage_estimated = excluded.usage_estimated, started_at = excluded.started_at, ended_at = excluded.ended_at),
-events as (
-  insert into execution_events (execution_id, seq, type, data, created_at)
-  select held.id, seq, type, data, "createdAt"
-    from held join json_to_recordset(:events::json) as event (
-      "runId" uuid, seq integer, type text, data jsonb, "createdAt" timestamptz) on "runId" = held.id),
+:steps,
 ended_calls as (
   update provider_calls c set cost_usd = ended."costUsd", ended_at = ended."endedAt"
     from ended join held on held.id = "runId" where c.id = ended."callId" and c.id = any (:endedIds::uuid[])),
