@@ -1,8 +1,8 @@
-import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { v7 } from "uuid";
 import type { Config } from "../../core/config/config.ts";
 import type { ListeningAddress } from "../../core/loopback.ts";
+import { createServer } from "../../core/node-http.ts";
 
 const LISTEN_ERRORS: Record<string, (host: string, port: number) => string> = {
   EADDRINUSE: (host, port) =>

@@ -1,10 +1,10 @@
-import { maxHeaderSize } from "node:http";
 import type { Socket } from "node:net";
 import type { ErrorCode } from "@stoa/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { v7 } from "uuid";
 import type { Context } from "../../core/context.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
+import { maxHeaderSize } from "../../core/node-http.ts";
 import { isAccountClosed, isDatabaseUnavailable } from "../db/database.ts";
 import { type RenderedResponse, renderError } from "./envelope.ts";
 import { sendErrorPage, wantsErrorPage } from "./error-page.ts";

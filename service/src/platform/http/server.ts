@@ -1,4 +1,3 @@
-import { maxHeaderSize } from "node:http";
 import cookie from "@fastify/cookie";
 import cors from "@fastify/cors";
 import type { Endpoint } from "@stoa/contract";
@@ -7,6 +6,7 @@ import { v7 } from "uuid";
 import { isMember, responsibleCallerOf } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
 import { removePorts } from "../../core/network.ts";
+import { maxHeaderSize } from "../../core/node-http.ts";
 import { mustBeAllowedInView } from "./account-view.ts";
 import { mustBeAllowed } from "./authenticate.ts";
 import { authenticateRequest, identifiedCallerOf } from "./authenticate-request.ts";
