@@ -1,7 +1,8 @@
+import { text } from "node:stream/consumers";
 // biome-ignore lint/correctness/noUndeclaredDependencies: The root has it as a development dependency. npm would link it in production, too, if it stood in our manifest.
 import { payoutAccounts, sharedMethods, signatureProblem } from "@stoa/fake-payments";
 import { z } from "zod";
-import { deferPackage } from "../../core/defer-package.ts";
+import { Agent, request } from "../../core/node-http.ts";
 import { lastOf } from "../../core/required.ts";
 import {
   type ChargeResult,
@@ -19,7 +20,8 @@ import {
 // biome-ignore lint/correctness/noUndeclaredDependencies: See above. The service and its tests reach the package by this file alone.
 export * from "@stoa/fake-payments";
 
-const undici = deferPackage<typeof import("undici")>("undici");
+// A started service asks for disputes at once. The package `undici` would take 28 MB.
+const agent = new Agent({ keepAlive: true });
 
 const ANSWER_DEADLINE_MS = 10_000;
 
@@ -300,24 +302,30 @@ interface RequestOptions {
 }
 
 /** Any failure to read an answer leaves the result unknown. */
-async function askProvider<T>(
-  answer: z.ZodType<T>,
-  url: URL,
-  { order, ...init }: RequestOptions,
-): Promise<T | Refusal> {
-  const keyed = order && {
-    headers: { "content-type": "application/json", "idempotency-key": order.key },
-    body: JSON.stringify(order.body),
-  };
+async function askProvider<T>(answer: z.ZodType<T>, url: URL, options: RequestOptions): Promise<T | Refusal> {
   try {
-    const response = await undici().fetch(url, { ...init, ...keyed });
-    if (response.status >= 500) throw new Error(`The provider answered ${response.status}`);
-    return z.union([Refusal, answer]).parse(await response.json());
+    const { status, body } = await send(url, options);
+    if (status >= 500) throw new Error(`The provider answered ${status}`);
+    return z.union([Refusal, answer]).parse(JSON.parse(body));
   } catch (cause) {
-    throw new PaymentUnknown(`No answer to ${init.method} ${url.pathname} of the payment provider`, {
+    throw new PaymentUnknown(`No answer to ${options.method} ${url.pathname} of the payment provider`, {
       cause,
     });
   }
+}
+
+function send(
+  url: URL,
+  { method, signal, order }: RequestOptions,
+): Promise<{ status: number; body: string }> {
+  const headers = order && { "content-type": "application/json", "idempotency-key": order.key };
+  return new Promise((resolve, reject) => {
+    const call = request(url, { method, signal, agent, ...(headers && { headers }) }, (response) => {
+      text(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), reject);
+    });
+    call.on("error", reject);
+    call.end(order && JSON.stringify(order.body));
+  });
 }
 
 const isRefused = (reply: object): reply is Refusal => "error" in reply;
