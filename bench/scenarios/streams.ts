@@ -15,7 +15,7 @@ const [WORDS, EVERY_MS] = [31, 1_000];
 const OPENED_OVER_MS = 10_000;
 const LOOK_EVERY_MS = 500;
 const SETTLED_AFTER_MS = 5_000;
-const AIM_BYTES = 300e6;
+const AIM_BYTES = 260e6;
 
 /** Memory of a process with a thousand open streams of runs, and whether all complete. */
 export async function measureStreams(options: Options): Promise<Report> {
