@@ -84,7 +84,7 @@ export async function startPeerPostgres(folder: string): Promise<PeerPostgres> {
 
 async function launch(place: ClusterPaths) {
   const binaries = await findBinaries();
-  await prepareCluster(place, binaries, true);
+  await prepareCluster(place, binaries, { fsync: true });
   const port = await freePort();
   const settings = {
     ...cacheSettings(),

@@ -13,4 +13,6 @@ if (major < 22 || (major === 22 && minor < 19)) {
 // What Node makes of our sources is kept for the next start, which then loads no compiler for TypeScript at all. Beside the
 // code, since whoever can write there can change that anyway; where nobody can, nothing is kept.
 module.enableCompileCache(fileURLToPath(new URL("../../node_modules/.cache/stoa-server", import.meta.url)));
-await import("../src/main.ts");
+const [command = "start", ...options] = process.argv.slice(2);
+if (command === "start" && options.length === 0) await import("../src/start.ts");
+else await import("../src/main.ts");

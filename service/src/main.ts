@@ -17,7 +17,7 @@ import {
   readConfigOfExistingDatabase,
   toConnection,
 } from "./backoffice/operator/operator-database.ts";
-import { isOperatorError } from "./backoffice/operator/operator-error.ts";
+import { exitWithError } from "./backoffice/operator/operator-error.ts";
 import {
   type ExportOptions,
   exportProducts,
@@ -422,7 +422,4 @@ function formatStatus({ ok, warning }: Pick<CheckResult, "ok" | "warning">): str
   return warning ? "warn" : "ok  ";
 }
 
-program.parseAsync().catch((error) => {
-  console.error(isOperatorError(error) ? (error as Error).message : error);
-  process.exit(1);
-});
+program.parseAsync().catch(exitWithError);

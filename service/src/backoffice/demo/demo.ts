@@ -123,28 +123,28 @@ const withDemoLock = <T>(ctx: Context, work: () => Promise<T>): Promise<T> =>
   );
 
 export interface DemoLoading {
-  /** Resolves when products are listed; null when there is nothing to load. */
-  stocked: Promise<"now" | null>;
-  /** Resolves when sales and reviews exist too, and evaluations have started. */
+  /** Resolves when the first products are listed; null when there is nothing to load. */
+  firstListed: Promise<"now" | null>;
+  /** Resolves when all products, sales and reviews exist, and evaluations have started. */
   loaded: Promise<DemoCounts | null>;
 }
 
 /** Fills an empty database at its first start, or continues after a killed start. */
 export function loadDemoAtStart(ctx: Context): DemoLoading {
-  const stocked = Promise.withResolvers<"now" | null>();
+  const firstListed = Promise.withResolvers<"now" | null>();
   const done = withDemoLock(ctx, async () => {
     const { demo, hasUsers } = await readDemoState(ctx.db);
     if (demo === "loaded" || demo === "removed" || (demo === "none" && hasUsers)) return null;
-    if (demo !== "stocked") await createProducts(ctx);
-    stocked.resolve("now");
+    if (demo !== "stocked") await createProducts(ctx, () => firstListed.resolve("now"));
+    firstListed.resolve("now");
     return createSales(ctx);
   });
-  done.then(() => stocked.resolve(null), stocked.reject);
-  return { stocked: stocked.promise, loaded: done };
+  done.then(() => firstListed.resolve(null), firstListed.reject);
+  return { firstListed: firstListed.promise, loaded: done };
 }
 
 /** Enough sellers and products for every list. */
-async function createProducts(ctx: Context): Promise<void> {
+async function createProducts(ctx: Context, onFirstListed: () => void = () => {}): Promise<void> {
   await removeAll(ctx);
   await setDemoState(ctx.db, "stocking");
   const offers = await readDemoProducts();
@@ -156,9 +156,11 @@ async function createProducts(ctx: Context): Promise<void> {
   );
   const occasions = sellers.flatMap((seller) => drawPublishingDays(random).map((day) => ({ seller, day })));
   const itemsOf = Map.groupBy(offers, () => random.pick(occasions));
-  const published = await mapInBatches([...itemsOf], 4, async ([{ seller, day }, items]) =>
-    publishProducts(atTime(ctx, daysAfter(ctx.now(), -day)), demoCaller(seller), items),
-  );
+  const published = await mapConcurrently([...itemsOf], 4, async ([{ seller, day }, items]) => {
+    const views = await publishProducts(atTime(ctx, daysAfter(ctx.now(), -day)), demoCaller(seller), items);
+    onFirstListed();
+    return views;
+  });
   const views = published.flat();
   await setViews(ctx.db, views);
   await setDemoState(ctx.db, "stocked");
@@ -216,16 +218,23 @@ function toInput({ priceMinor, views: _views, weight: _weight, ...rest }: DemoPr
   };
 }
 
+function* generateEntries<T>(items: readonly T[]): Generator<[number, T]> {
+  yield* items.entries();
+}
+
 /** Runs a few at once and keeps the order. */
-async function mapInBatches<T, R>(
+async function mapConcurrently<T, R>(
   items: readonly T[],
   width: number,
   work: (item: T) => Promise<R>,
 ): Promise<R[]> {
   const results: R[] = [];
-  for (let start = 0; start < items.length; start += width) {
-    results.push(...(await Promise.all(items.slice(start, start + width).map(work))));
-  }
+  // A generator, unlike an array's iterator, ends for all loops when one of them throws.
+  const next = generateEntries(items);
+  const runNext = async () => {
+    for (const [at, item] of next) results[at] = await work(item);
+  };
+  await Promise.all(Array.from({ length: width }, runNext));
   return results;
 }
 
@@ -248,7 +257,7 @@ async function createSales(ctx: Context): Promise<DemoCounts> {
   const people = await readJson<DemoPeople>("./people.json");
   const items = await listWeightedProducts(ctx);
   const start = daysAfter(ctx.now(), -SALES_DAYS);
-  const buyers = await mapInBatches(people.buyers, 4, (name) =>
+  const buyers = await mapConcurrently(people.buyers, 4, (name) =>
     findOrCreateBuyer(atTime(ctx, start), name, people.buyers.indexOf(name)),
   );
   const figures = { products: items.length, purchases: 0, reviews: 0, evaluations };

@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, readConfig, readDatabaseLocation } from "../../core/config/config.ts";
 import { databaseHosts, errorMessageOf } from "../../core/config/database-hosts.ts";
-import { type Connection, createClient } from "../../platform/db/database.ts";
-import { type EmbeddedDatabase, startEmbedded } from "../../platform/db/embedded.ts";
+import type { Connection } from "../../platform/db/database.ts";
+import { type EmbeddedDatabase, type EmbeddedOptions, startEmbedded } from "../../platform/db/embedded.ts";
 
 /** The configured database, or the embedded one of the data folder. */
 export interface OperatorDatabase extends Connection {
@@ -28,13 +28,16 @@ export function readConfigOfExistingDatabase(): Config {
   return readConfig();
 }
 
-export async function openOperatorDatabase(config: Config): Promise<OperatorDatabase> {
+export async function openOperatorDatabase(
+  config: Config,
+  options: Pick<EmbeddedOptions, "onWaiting"> = {},
+): Promise<OperatorDatabase> {
   const { databaseUrl, databaseDirectUrl, databaseConnections: maxConnections } = config;
   if (databaseUrl) {
     const direct = databaseDirectUrl ?? undefined;
     return { config, target: databaseUrl, direct, maxConnections, embedded: null, close: async () => {} };
   }
-  const embedded = await startEmbedded(config.dataDir);
+  const embedded = await startEmbedded(config.dataDir, options);
   return { config, target: embedded.connection, maxConnections, embedded, close: () => embedded.stop() };
 }
 
@@ -45,6 +48,8 @@ export async function mustConnectToDatabase({ config, target, direct }: Operator
 }
 
 async function mustConnect(setting: string, target: Connection["target"]): Promise<void> {
+  // Kysely, which it imports, has 250 files.
+  const { createClient } = await import("../../platform/db/database.ts");
   const client = createClient({ target }, { application_name: "stoa" });
   client.on("error", () => {}); // the connect() in hand rejects
   try {

@@ -6,3 +6,8 @@ export const isOperatorError = (error: unknown) =>
   error instanceof ConfigError ||
   error instanceof ApiError ||
   ["LockHeld", "MigrationMismatch", "WrongInstallation", "Error"].includes((error as Error).name);
+
+export function exitWithError(error: unknown): never {
+  console.error(isOperatorError(error) ? (error as Error).message : error);
+  process.exit(1);
+}

@@ -41,7 +41,7 @@ export function renderStartBox({ config, origin, key, seconds, stillLoading, adm
         ]
       : []),
     ...(stillLoading
-      ? ["", "The demo shop's sales and reviews are still being loaded in the background."]
+      ? ["", "Most products, sales and reviews of the demo shop are still being loaded in the background."]
       : []),
   ];
   const admin = adminLink

@@ -1,17 +1,18 @@
-import { type Service, startService } from "../../app.ts";
+import type { Service } from "../../app.ts";
 import { readConfig } from "../../core/config/config.ts";
 import { createLog } from "../../core/log.ts";
 import { startTelemetry, type Telemetry } from "../../core/telemetry/sdk.ts";
 import { startEmbedded } from "../../platform/db/embedded.ts";
+import { loadService } from "./load-service.ts";
 import {
   mustConnectToDatabase,
   type OperatorDatabase,
   openOperatorDatabase,
   toConnection,
 } from "./operator-database.ts";
+import { printProgress } from "./progress.ts";
 import { type ReservedPort, reservePort } from "./reserved-port.ts";
-import { buildWebClient, printProgress, printStartBox } from "./start-tasks.ts";
-import { Supervisor } from "./supervisor.ts";
+import type { Supervisor } from "./supervisor.ts";
 
 const EXIT_TIMEOUT_MS = 14_500;
 const MAX_RESTARTS = 3;
@@ -28,7 +29,10 @@ export async function start(): Promise<void> {
   try {
     opened.port = await reservePort(config);
     printProgress(`starting ${config.databaseUrl ? "with DATABASE_URL" : `PostgreSQL in ${config.dataDir}`}`);
-    opened.database = await openOperatorDatabase(config);
+    opened.database = await openOperatorDatabase(config, {
+      // The error comes to who awaits the service below.
+      onWaiting: () => void (config.processes > 1 || loadService().catch(() => {})),
+    });
     await mustConnectToDatabase(opened.database);
     restartWhenLost(opened.database);
     if (config.processes > 1) await startProcesses(opened, opened.port, opened.database);
@@ -50,6 +54,7 @@ async function startInThisProcess(
   const log = createLog(config.logLevel);
   opened.telemetry = await startTelemetry(config, log);
   printProgress("the database is up: running migrations");
+  const { startService, buildWebClient, printStartBox } = await loadService();
   opened.service = await startService(config, toConnection(database), {
     log,
     beforeListening: () => port.release(),
@@ -68,6 +73,7 @@ async function startProcesses(
   database: OperatorDatabase,
 ): Promise<void> {
   const { config } = database;
+  const { Supervisor } = await import("./supervisor.ts");
   const supervisor = new Supervisor({
     ...{ config, database, port },
     onFailed(error) {
@@ -96,6 +102,7 @@ async function restartService(opened: OpenedResources): Promise<void> {
     await service.close();
     opened.port = await reservePort(database.config);
     const config = readConfig();
+    const { startService, buildWebClient } = await loadService();
     opened.service = await startService(config, toConnection(database), {
       log: service.ctx.log,
       beforeListening: async () => opened.port?.release(),

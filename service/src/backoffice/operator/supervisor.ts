@@ -6,9 +6,9 @@ import { PeerLost } from "../../platform/processes/channel.ts";
 import { type ProcessName, ProcessPool } from "../../platform/processes/process-pool.ts";
 import { COUNT, createCountHandler } from "../../platform/processes/shared-counters.ts";
 import { type OperatorDatabase, toConnection } from "./operator-database.ts";
+import { printProgress } from "./progress.ts";
 import type { ReservedPort } from "./reserved-port.ts";
 import type { BoxInput, NodeTask, StartInput } from "./service-process.ts";
-import { printProgress } from "./start-tasks.ts";
 import { SupervisorMetrics } from "./supervisor-metrics.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../../bin/stoa-server.mjs", import.meta.url));

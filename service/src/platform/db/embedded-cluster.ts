@@ -83,12 +83,22 @@ export function connectionOf(place: ClusterPaths): Connection {
   return { host: place.sockets, port: PORT, user: "postgres", database: "postgres" };
 }
 
+interface ClusterOptions {
+  fsync: boolean;
+  /** Called while initdb runs. */
+  onWaiting?(): void;
+}
+
 /** Creates or checks the cluster, its version and owner, and creates an empty socket folder. */
-export async function prepareCluster(place: ClusterPaths, binaries: Binaries, fsync: boolean): Promise<void> {
+export async function prepareCluster(
+  place: ClusterPaths,
+  binaries: Binaries,
+  options: ClusterOptions,
+): Promise<void> {
   await removeIncompleteClusters(place);
   await allowTraversal(place, binaries);
   const major = await readFile(join(place.cluster, "PG_VERSION"), "utf8").catch(ignoreMissing);
-  if (major === undefined) await makeCluster(place, binaries, fsync);
+  if (major === undefined) await makeCluster(place, binaries, options);
   else mustHaveSameVersion(place, binaries, major.trim());
   await changeOwner(place.cluster, binaries);
   await resetStalePid(place);
@@ -111,7 +121,11 @@ async function allowTraversal(place: ClusterPaths, binaries: Binaries): Promise<
 // A temporary name until initdb is complete, so that a cluster named `postgres` is never incomplete. The name is unique,
 // so that an initdb of a killed start cannot write into ours. initdb's fsync stays: it takes 0.1 s of 0.7–1.5 s (median of
 // 8 runs; --sync-method=syncfs is no faster). Without it, a power cut soon after the first start could lose files.
-async function makeCluster(place: ClusterPaths, binaries: Binaries, fsync: boolean): Promise<void> {
+async function makeCluster(
+  place: ClusterPaths,
+  binaries: Binaries,
+  { fsync, onWaiting }: ClusterOptions,
+): Promise<void> {
   const draft = await mkdtemp(join(place.dataDir, INCOMPLETE_PREFIX));
   await changeOwner(draft, binaries);
   const options = [
@@ -119,7 +133,9 @@ async function makeCluster(place: ClusterPaths, binaries: Binaries, fsync: boole
     ...["--locale-provider=builtin", "--builtin-locale=C.UTF-8", `--locale=${systemLocale()}`],
     ...(fsync ? [] : ["--no-sync"]),
   ];
-  await binaries.run("initdb", options).catch((error: { stderr?: string }) => {
+  const running = binaries.run("initdb", options);
+  onWaiting?.();
+  await running.catch((error: { stderr?: string }) => {
     throw new Error(`PostgreSQL cannot set up ${place.cluster}; set DATABASE_URL.\n${error.stderr}`);
   });
   await rename(draft, place.cluster);

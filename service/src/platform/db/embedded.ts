@@ -31,6 +31,8 @@ export interface EmbeddedOptions {
   settings?: Record<string, string>;
   /** How to run PostgreSQL, the best first; detected by default. */
   ways?: RunAs[];
+  /** Called whenever only a program of PostgreSQL works: while it creates the cluster, and while it starts. */
+  onWaiting?: () => void;
 }
 
 const LEFTOVERS_SECONDS = 10;
@@ -55,8 +57,9 @@ async function start(place: ClusterPaths, options: EmbeddedOptions): Promise<Emb
   const alone = await waitForUsers(place);
   try {
     const binaries = await findBinaries(options.ways);
-    await prepareCluster(place, binaries, options.settings?.fsync !== "off");
-    const client = await launchUntilUp(place, binaries, options.settings ?? {});
+    const { settings = {}, onWaiting = () => {} } = options;
+    await prepareCluster(place, binaries, { fsync: settings.fsync !== "off", onWaiting });
+    const client = await launchUntilUp(place, binaries, { settings, onWaiting });
     alone.release();
     return supervise(place, connectionOf(place), client, true);
   } finally {
@@ -76,11 +79,12 @@ async function waitForUsers(place: ClusterPaths): Promise<FileLock> {
 async function launchUntilUp(
   place: ClusterPaths,
   binaries: Binaries,
-  settings: Record<string, string>,
+  { settings, onWaiting }: Required<Pick<EmbeddedOptions, "settings" | "onWaiting">>,
 ): Promise<Client> {
   const giveUpAt = Date.now() + LEFTOVERS_SECONDS * 1000;
   for (;;) {
     const attempt = await launch(place, binaries, settings);
+    onWaiting();
     // No time limit while it runs: recovery after a crash may take long.
     const client = await connectWhile(async () => attempt.lives(), connectionOf(place));
     if (client) return client;

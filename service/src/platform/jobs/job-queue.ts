@@ -3,6 +3,7 @@ import { fromKysely, PgBoss, type SendOptions } from "pg-boss";
 import type { Logger } from "pino";
 import { NIL } from "uuid";
 import type { Queries } from "../db/database.ts";
+import { inPipeline, waitForAll } from "../db/pipeline.ts";
 import { PREPARED_MARK } from "../db/prepared.ts";
 import type { JobStats } from "./job-stats.ts";
 
@@ -58,6 +59,12 @@ export const bossDatabase = (pool: pg.Pool) => ({
   executeSql: (text: string, values?: unknown[]) => pool.query(text, values),
 });
 
+/** For many writes that need no order: each is a transaction, but none waits for the answer to the one before. */
+export const withPipelinedBoss = <T>(pool: pg.Pool, work: (boss: PgBoss) => Promise<T>): Promise<T> =>
+  inPipeline(pool, (db) =>
+    work(new PgBoss({ db: fromKysely(db.withoutPlugins()), supervise: false, schedule: false })),
+  );
+
 /** pg-boss requests the jobs of a kind by one long text, which takes longer to plan than to execute. */
 function preparedFor(tx: Queries, statementName: string): ReturnType<typeof fromKysely> {
   const { executeSql } = fromKysely(tx.withoutPlugins());
@@ -71,7 +78,9 @@ export async function openJobQueue(pool: pg.Pool, log: Logger, kinds: JobDefinit
   await createTables(boss);
   const known = new Set((await boss.getQueues()).map((queue) => queue.name));
   const needed = kinds.flatMap(({ name }) => [deadLetterQueueOf(name), name]);
-  for (const name of needed.filter((one) => !known.has(one))) await boss.createQueue(name);
+  await withPipelinedBoss(pool, (pipelined) =>
+    waitForAll(needed.filter((name) => !known.has(name)).map((name) => pipelined.createQueue(name))),
+  );
   // pg-boss reads a queue's settings at its first use and caches them. Inside the transaction that requests a job, that
   // would need a second connection, and many parallel requests would deadlock on the pool.
   for (const { name } of kinds) await boss.findJobs(name, { id: NIL });

@@ -1,9 +1,17 @@
-import { type Job, type JobResult, PgBoss } from "pg-boss";
+import { isDeepStrictEqual } from "node:util";
+import { type Job, type JobResult, PgBoss, type Schedule } from "pg-boss";
 import { inBatches } from "../../core/batches.ts";
 import type { Context } from "../../core/context.ts";
 import { inSpan } from "../../core/telemetry/tracing.ts";
+import { waitForAll } from "../db/pipeline.ts";
 import { runPeriodically } from "./interval.ts";
-import { bossDatabase, type JobDefinition, listReadyQueues, SCHEDULED_JOB_OPTIONS } from "./job-queue.ts";
+import {
+  bossDatabase,
+  type JobDefinition,
+  listReadyQueues,
+  SCHEDULED_JOB_OPTIONS,
+  withPipelinedBoss,
+} from "./job-queue.ts";
 import {
   cronPeriodSeconds,
   type JobRuns,
@@ -69,7 +77,9 @@ export async function startJobWorker(
   });
   boss.on("error", (error) => worker.log.error({ err: error }, "job queue"));
   await boss.start();
-  await unscheduleRemovedJobs(boss, worker, scheduled);
+  const schedules = await boss.getSchedules();
+  await unscheduleRemovedJobs(boss, worker, { scheduled, schedules });
+  await scheduleNewJobs(boss, worker, { scheduled, schedules });
   const missed = await listMissedJobs(worker.pool, worker.now());
   /** The id of pg-boss's worker, by kind. */
   const workers = new Map<string, string>();
@@ -93,23 +103,54 @@ export async function startJobWorker(
   };
 }
 
+interface Scheduling {
+  scheduled: ScheduledJob[];
+  /** As earlier starts stored them. */
+  schedules: Schedule[];
+}
+
 /** Otherwise jobs of older versions or other settings would be queued forever without a worker. */
 async function unscheduleRemovedJobs(
   boss: PgBoss,
   { pool, now }: WorkerContext,
-  scheduled: ScheduledJob[],
+  { scheduled, schedules }: Scheduling,
 ): Promise<void> {
   const names = new Set(scheduled.map(({ name }) => name));
-  for (const { name } of await boss.getSchedules()) if (!names.has(name)) await boss.unschedule(name);
+  for (const { name } of schedules) if (!names.has(name)) await boss.unschedule(name);
   const jobs = scheduled.map(({ name, cron }) => ({ name, periodSeconds: cronPeriodSeconds(cron) }));
   await registerScheduledJobs(pool, jobs, now());
 }
 
+/** Each takes two transactions, so that most starts would spend a quarter of a second on writing what is stored. */
+async function scheduleNewJobs(
+  boss: PgBoss,
+  { pool }: WorkerContext,
+  { scheduled, schedules }: Scheduling,
+): Promise<void> {
+  const queues = new Set((await boss.getQueues()).map(({ name }) => name));
+  const isStored = ({ name, cron }: ScheduledJob) =>
+    queues.has(name) &&
+    schedules.some(
+      (stored) =>
+        stored.name === name &&
+        stored.cron === cron &&
+        stored.timezone === "UTC" &&
+        isDeepStrictEqual(stored.options, SCHEDULED_JOB_OPTIONS),
+    );
+  const fresh = scheduled.filter((job) => !isStored(job));
+  if (fresh.length === 0) return;
+  await withPipelinedBoss(pool, async (pipelined) => {
+    // One at a time on all nodes, and none queued meanwhile.
+    const queue = { policy: "exclusive", retryLimit: 0 } as const;
+    await waitForAll(fresh.map(({ name }) => pipelined.createQueue(name, queue)));
+    await waitForAll(
+      fresh.map(({ name, cron }) => pipelined.schedule(name, cron, null, SCHEDULED_JOB_OPTIONS)),
+    );
+  });
+}
+
 /** Returns the id of pg-boss's worker. */
 async function workScheduledJob(boss: PgBoss, worker: WorkerContext, job: ScheduledJob): Promise<string> {
-  // One at a time on all nodes, and none queued meanwhile.
-  await boss.createQueue(job.name, { policy: "exclusive", retryLimit: 0 });
-  await boss.schedule(job.name, job.cron, null, SCHEDULED_JOB_OPTIONS);
   return boss.work(job.name, { pollingIntervalSeconds: FALLBACK_POLL_SECONDS }, async () => {
     try {
       await inSpan(`job ${job.name}`, {}, () => job.run());
