@@ -373,7 +373,7 @@ suite("jobs", () => {
       },
     };
     const workers: JobWorker[] = [];
-    /** A worker polls every two seconds, a new one at once. */
+    /** A worker polls twice a second, a new one at once. */
     const startPolling = async () => void workers.push(await startJobWorker(ctx, [job], []));
     await startPolling();
     t.after(async () => {

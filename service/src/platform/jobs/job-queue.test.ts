@@ -155,6 +155,21 @@ suite("a queued job", { timeout: 300_000 }, () => {
     await jobIn(market, "completed");
   });
 
+  test("requested just before the worker stops: waits for the next worker", async (t) => {
+    const { market } = await openShop(t);
+    const { ctx } = market.service;
+    const names: unknown[] = [];
+    const job = { ...sendEmailJob, run: async (data: object) => void names.push(data) };
+    const request = (name: string) => ctx.jobs.send(ctx.db, job.name, { name });
+    await request("ada");
+    const worker = await startJobWorker(ctx, [], [job]);
+    await jobIn(market, "completed");
+    await request("grace");
+    await worker.stop();
+    assert.deepEqual(names, [{ name: "ada" }]);
+    await jobIn(market, "created");
+  });
+
   test("in batches: they run together; when the batch fails, each runs alone and only the broken one fails", async (t) => {
     const { market } = await openShop(t);
     const { ctx } = market.service;

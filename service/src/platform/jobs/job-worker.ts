@@ -89,10 +89,12 @@ export async function startJobWorker(
   }
   for (const job of asked) workers.set(job.name, await workQueuedJob(boss, worker, job));
   const names = [...workers.keys()];
+  let running = true;
   const polling = runPeriodically(POLL_INTERVAL_MS, "poll for jobs", worker.log, async () => {
+    // The last round, in stop(), would start jobs that shutdown aborts.
+    if (!running) return;
     for (const name of await listReadyQueues(worker.pool, names)) boss.notifyWorker(workers.get(name) ?? "");
   });
-  let running = true;
   return {
     isRunning: () => running,
     async stop() {
