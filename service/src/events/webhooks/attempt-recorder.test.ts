@@ -79,6 +79,44 @@ test("queue is locked: the results of other endpoints are recorded meanwhile, an
   assert.equal(receiver.received.length, 2);
 });
 
+test("poll waits for a locked event: results are recorded meanwhile, and the event is delivered afterwards", async () => {
+  const endpoint = await hasEndpoint(owner);
+  const { promise: isWaiting, resolve: answer } = Promise.withResolvers<void>();
+  receiver.answer = (response) => void isWaiting.then(() => response.end());
+  await happens(owner);
+  const lock = new pg.Client(market.target);
+  await lock.connect();
+  const worker = newDeliveryWorker();
+  worker.start();
+  try {
+    await until("the first event is posted", () => receiver.received.length === 1);
+    // No worker creates deliveries until the second event is locked.
+    await lock.query("begin");
+    await lock.query("select pg_advisory_lock(hashtext('webhook fan-out'))");
+    await happens(owner);
+    await lock.query("select from events where seq is null for update");
+    await lock.query("select pg_advisory_unlock(hashtext('webhook fan-out'))");
+    await until("a poll waits", async () => {
+      const { rows } = await market.query(
+        "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%poll_deliveries%' and pid <> pg_backend_pid()",
+      );
+      return rows.length > 0;
+    });
+    answer();
+    await until("its result is recorded", async () => {
+      const [first] = await deliveriesOf(owner, endpoint);
+      return first.status === "succeeded";
+    });
+    assert.doesNotMatch(market.logs.join("\n"), /statement timeout/);
+    await lock.query("commit");
+    await until("the second event is posted", () => receiver.received.length === 2);
+  } finally {
+    answer();
+    await lock.end();
+    await worker.stop();
+  }
+});
+
 test("late and valid result of one delivery in one batch: only the valid one counts", async () => {
   const endpoint = await hasEndpoint(owner);
   await happens(owner);

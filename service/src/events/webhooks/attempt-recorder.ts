@@ -54,33 +54,33 @@ export class AttemptRecorder {
   }
 
   /**
-   * Passes the waiting attempts to `poll`, which records them by its own statement. Those that it leaves, those that disable an endpoint, and
-   * those of a poll that failed are recorded by a statement of their own, for which no poll waits.
+   * Passes the waiting attempts to `poll`, which records them by its own statement. A statement of the recorder, for which no poll waits,
+   * records those that the poll left unrecorded, those that disable an endpoint, and those of a poll that failed.
    */
   async recordBy<Work extends { unrecorded: RecordedAttempt[] }>(
     poll: (attempts: RecordedAttempt[]) => Promise<Work>,
   ): Promise<Work> {
-    const batch = this.#takeAll();
+    const batch = this.#removeWaiting();
     const simple = batch.filter(({ recorded }) => !recorded.result.isGone);
-    let left = batch;
+    let unrecorded = batch;
     try {
       const work = await poll(simple.map(({ recorded }) => recorded));
-      const unrecorded = new Set(work.unrecorded);
-      left = batch.filter(({ recorded }) => recorded.result.isGone || unrecorded.has(recorded));
+      const refused = new Set(work.unrecorded);
+      unrecorded = batch.filter(({ recorded }) => recorded.result.isGone || refused.has(recorded));
       return work;
     } finally {
-      const isLeft = new Set(left);
-      for (const one of batch) if (!isLeft.has(one)) one.resolve();
-      if (left.length > 0) void this.#write(left);
+      const remaining = new Set(unrecorded);
+      for (const waiting of batch) if (!remaining.has(waiting)) waiting.resolve();
+      if (unrecorded.length > 0) void this.#write(unrecorded);
     }
   }
 
   /** Resolves when all added attempts are recorded or dropped. */
   flush(): Promise<void> {
-    return this.#write(this.#takeAll());
+    return this.#write(this.#removeWaiting());
   }
 
-  #takeAll(): WaitingAttempt[] {
+  #removeWaiting(): WaitingAttempt[] {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     return this.#waiting.splice(0);

@@ -62,8 +62,8 @@ interface DeliveryWorkerOptions {
 }
 
 /**
- * Creates deliveries for new events, leases due deliveries, posts them and records the results, all by one statement a poll. Any number of workers
- * may run. When a worker dies, its deliveries are due again as soon as its session lock is gone.
+ * Polls by one statement, which records results, creates deliveries for new events and leases due deliveries, and posts these. Any number of
+ * workers may run. When a worker dies, its deliveries are due again as soon as its session lock is gone.
  */
 export class DeliveryWorker {
   readonly #ctx: Context;
@@ -180,7 +180,7 @@ export class DeliveryWorker {
     return claimed.length;
   }
 
-  /** `ending`: attempts that are recorded before the claim. */
+  /** `ending`: attempts whose results are recorded before the claim. */
   #findLimits(
     { capacity, batchSize, inFlight }: AttemptPool,
     ending: RecordedAttempt[] = [],

@@ -1,4 +1,4 @@
--- Version 1
+-- Version 2
 
 -- Records attempts, creates the deliveries of new events, claims due ones of the queues that are not slow, and reads these: one commit and one
 -- round trip from an event to its attempt, and from a response to the next attempt. The first row has no delivery: it says which attempts are
@@ -6,6 +6,7 @@
 -- from `first_id`.
 -- Attempts are unrecorded when one of `result_queues` or another lock is held, or a row is refused. The caller records them by
 -- record_attempts, so that they delay no others. Until then they count as in flight.
+-- The statement fails when a lock of an event or a delivery takes longer than `lock_timeout`, since attempts wait for it and their leases end.
 -- Plans are made once for all values, for the functions that it calls, too: with few values PostgreSQL would plan half of their statements anew
 -- at each call. Sequential scans are off, because one that was planned while the tables are small would stay when they grow.
 create or replace function poll_deliveries(
@@ -15,7 +16,7 @@ create or replace function poll_deliveries(
   unrecorded uuid[], handled integer, last_account uuid, has_slow boolean,
   id uuid, event_id uuid, endpoint_id uuid, status text, attempts integer, scheduled_attempts smallint, is_manual boolean,
   resume_at timestamptz, lease_token uuid, body text, sealed_body text, user_id uuid, url text, content text, prefix boolean, secrets json)
-language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set lock_timeout = '250ms' as $$
 #variable_conflict use_column
 declare
   claimed uuid[];
