@@ -50,6 +50,29 @@ test("row that PostgreSQL refuses: the other results of the batch are recorded",
   assert.deepEqual(statuses.sort(), ["pending", "succeeded", "succeeded", "succeeded", "succeeded"]);
 });
 
+test("poll recorded an attempt but its response was lost: the attempt stays recorded once, without a warning", async () => {
+  const endpoint = await hasEndpoint(owner);
+  for (const answer of [200, 500]) {
+    receiver.answer = answer;
+    await happens(owner);
+    const results = await Promise.all((await claim()).map(attempt));
+    await record(results);
+    const lines = market.logs.length;
+    await record(results);
+    assert.doesNotMatch(market.logs.slice(lines).join("\n"), /could not be recorded/);
+  }
+  const statuses: string[] = [];
+  for (const { id } of await deliveriesOf(owner, endpoint)) {
+    const { status, attempts } = await detailOf(owner, { id });
+    assert.deepEqual(
+      attempts.map(({ n, late }: { n: number; late: boolean }) => [n, late]),
+      [[1, false]],
+    );
+    statuses.push(status);
+  }
+  assert.deepEqual(statuses, ["retrying", "succeeded"]);
+});
+
 test("queue is locked: the results of other endpoints are recorded meanwhile, and its own afterwards", async () => {
   const locked = await hasEndpoint(owner);
   const free = await hasEndpoint(owner, { url: `${receiver.url}/free` });

@@ -11,6 +11,10 @@ const FLUSH_AFTER_MS = 5;
 const isRowError = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && /^(22|23|40)/.test(error.code ?? "");
 
+/** The statement that recorded the attempt committed, but its response was lost with the connection. */
+const isRecordedAlready = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.constraint === "webhook_attempts_pkey";
+
 interface WaitingAttempt {
   recorded: RecordedAttempt;
   resolve: () => void;
@@ -104,6 +108,7 @@ export class AttemptRecorder {
         for (const one of batch) await this.#record([one]);
         return;
       }
+      if (isRecordedAlready(error)) return;
       this.#ctx.log.warn(
         { attempts: batch.length, err: error },
         "attempts could not be recorded; they will be repeated",
