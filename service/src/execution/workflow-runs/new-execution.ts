@@ -59,17 +59,22 @@ export async function insertRememberedExecution(
   // A key is bound in the transaction of the insert.
   const place = ctx.idempotencyKey ? null : ctx.localWorkers.reserve(userId);
   if (!place) return null;
-  const start = { ...newRun, traceparent: currentTraceparent() };
-  const run = { id: ctx.newId(), userId };
-  const createdAt = ctx.now();
-  const row = {
-    ...{ ...run, product, keys: [...keys.values()], createdAt, lease: place.lease },
-    sealedTexts: sealTexts(ctx, run, { variables: start.input, output: null }),
-    sealedStart: sealRunInput(ctx, run, start),
-  };
-  const insertion = new RunInsertion((first) => ctx.checkpointWriter.start({ ...row, first }));
-  place.drive({ ...run, createdAt, depth: 1, start, keys, workflow, insertion });
-  return (await insertion.inserted) ? run.id : null;
+  try {
+    const start = { ...newRun, traceparent: currentTraceparent() };
+    const run = { id: ctx.newId(), userId };
+    const createdAt = ctx.now();
+    const row = {
+      ...{ ...run, product, keys: [...keys.values()], createdAt, lease: place.lease },
+      sealedTexts: sealTexts(ctx, run, { variables: start.input, output: null }),
+      sealedStart: sealRunInput(ctx, run, start),
+    };
+    const insertion = new RunInsertion((first) => ctx.checkpointWriter.start({ ...row, first }));
+    place.drive({ ...run, createdAt, depth: 1, start, keys, workflow, insertion });
+    return (await insertion.inserted) ? run.id : null;
+  } catch (error) {
+    place.release();
+    throw error;
+  }
 }
 
 /** Binds the Idempotency-Key to the run. */

@@ -27,6 +27,8 @@ const model = "gpt-4o";
 /** gpt-4o: 2.5 USD for a million input tokens, 10 USD for a million output tokens. */
 const usage = { input: 1_000, output: 100 };
 const COST_USD = 0.0035;
+/** The places of a worker. */
+const MAX_RUNS = 100;
 const STEPS = ["one", "two", "three"];
 const chainSteps = (more: object = {}) =>
   STEPS.map((id, at) => promptStep(id, id, { model, needs: STEPS.slice(Math.max(0, at - 1), at), ...more }));
@@ -294,6 +296,20 @@ suite("a change between two runs of a remembered workflow: the next run has it",
     const unknown = await postExecution(buyer, workflowId, { apiKeys, options: { version: "7.0.0" } });
     assertError(unknown, 422, "VALIDATION_ERROR", "options.version");
   });
+});
+
+test("requests that fail before their runs are inserted: give the places of the worker back", async (t) => {
+  const workflowId = await createWorkflow(author, { steps: [promptStep("one", "x", { model })] });
+  await executeWorkflow(author, workflowId, withOpenai());
+  const { mock } = t.mock.method(market.service.ctx.vault, "seal", () => {
+    throw new Error("out of memory");
+  });
+  // An account gets half of the places at most.
+  for (let n = 0; n <= MAX_RUNS / 2; n++)
+    assert.equal((await postExecution(author, workflowId, withOpenai())).status, 500);
+  mock.restore();
+  const texts = await statementsOf(() => executeWorkflow(author, workflowId, withOpenai()));
+  assert.ok(texts.some((text) => text.startsWith("-- prepared: start_runs\n")));
 });
 
 /** What a run writes must not depend on whether its workflow was read or remembered. */
