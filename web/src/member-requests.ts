@@ -32,6 +32,10 @@ export const TASKS = {
   suspended: { author: "me", status: "suspended", sort: "updatedAt", order: "desc", limit: 3 },
   runs: { sort: "failures", limit: 3 },
 } as const;
+/** A seller may have tens of thousands of products: the order has an index. */
+export const NEWEST_OWN = { author: "me", sort: "updatedAt", order: "desc", limit: 1 } as const;
+export const NEWEST_PUBLISHED = { ...NEWEST_OWN, status: "published" } as const;
+export const ANY_SALE = { limit: 1 };
 export const OWN_PRODUCTS = { author: "me", sort: "updatedAt", order: "desc", ...STUDIO_LIST } as const;
 export const PRODUCT_NAMES = { author: "me", sort: "popularity", ...ALL } as const;
 export const refundsOfSale = (orderId = "") => ({ role: "seller", orderId, ...ALL }) as const;
@@ -128,6 +132,10 @@ const REQUESTS: Record<string, RequestsOf> = {
     list("/products", TASKS.rejected),
     list("/products", TASKS.suspended),
     list("/products/runs", TASKS.runs),
+    "/account",
+    list("/products", NEWEST_OWN),
+    list("/products", NEWEST_PUBLISHED),
+    list("/sales", ANY_SALE),
   ],
   "/studio/products": (_, search) => unfiltered(search, [list("/products", OWN_PRODUCTS)]),
   "/studio/runs": (_, search) =>

@@ -1,6 +1,7 @@
 import type { List } from "@stoa/sdk";
 import { queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
+import { ANY_SALE, NEWEST_OWN, NEWEST_PUBLISHED } from "../member-requests.ts";
 
 export interface Step {
   title: string;
@@ -10,65 +11,76 @@ export interface Step {
   isDone: boolean;
 }
 
-export const NOTHING_DONE = {
-  purchases: false,
-  providerKeys: false,
-  runs: false,
+const NO_BUYER_STEPS = { purchases: false, providerKeys: false, runs: false };
+export const NO_SELLER_STEPS = {
   handle: false,
   products: false,
   published: false,
   payoutAccount: false,
   sales: false,
-  apiKeys: false,
-  requests: false,
-  webhooks: false,
-  deliveries: false,
 };
+const NO_INTEGRATOR_STEPS = { apiKeys: false, requests: false, webhooks: false, deliveries: false };
+export const NOTHING_DONE = { ...NO_BUYER_STEPS, ...NO_SELLER_STEPS, ...NO_INTEGRATOR_STEPS };
+type BuyerProgress = typeof NO_BUYER_STEPS;
+type SellerProgress = typeof NO_SELLER_STEPS;
+type IntegratorProgress = typeof NO_INTEGRATOR_STEPS;
 type Progress = typeof NOTHING_DONE;
 
 const ONE = { limit: 1 };
-/** In an order that an index has: a seller may have tens of thousands. */
-const OWN = { author: "me", sort: "updatedAt", order: "desc", ...ONE } as const;
 const hasAny = async (list: List<unknown>): Promise<boolean> => (await list.page()).data.length > 0;
+
+async function readBuyerProgress(): Promise<BuyerProgress> {
+  const [purchases, providerKeys, runs] = await Promise.all([
+    hasAny(stoa.purchases.list(ONE)),
+    hasAny(stoa.ai.keys.list(ONE)),
+    hasAny(stoa.ai.executions.list(ONE)),
+  ]);
+  return { purchases, providerKeys, runs };
+}
+
+async function readSellerProgress(): Promise<SellerProgress> {
+  const [account, products, published] = await Promise.all([
+    stoa.account.get(),
+    hasAny(stoa.products.list(NEWEST_OWN)),
+    hasAny(stoa.products.list(NEWEST_PUBLISHED)),
+  ]);
+  // Accounts without a product may not ask about sales and payouts.
+  const isSeller = account.permissions.includes("manage:products");
+  const [sales, payouts] = await Promise.all([
+    isSeller && hasAny(stoa.sales.list(ANY_SALE)),
+    isSeller ? stoa.payouts.account.get() : null,
+  ]);
+  const payoutAccount = payouts !== null && payouts.account !== null;
+  return { handle: account.handle !== null, products, published, payoutAccount, sales };
+}
+
+async function readIntegratorProgress(): Promise<IntegratorProgress> {
+  const [apiKeys, requests, webhooks] = await Promise.all([
+    hasAny(stoa.apiKeys.list(ONE)),
+    hasAny(stoa.requestLogs.list(ONE)),
+    stoa.webhooks.list(ONE).page(),
+  ]);
+  const endpoint = webhooks.data[0];
+  const deliveries = endpoint ? await hasAny(stoa.webhooks.deliveries(endpoint.id, ONE)) : false;
+  return { apiKeys, requests, webhooks: endpoint !== undefined, deliveries };
+}
 
 /** What a member did already, by the resources that exist. */
 export const progressQuery = queryOptions({
-  queryKey: ["first-steps"],
+  queryKey: ["first-steps", "all"],
   queryFn: async (): Promise<Progress> => {
-    const [account, webhooks, products, published] = await Promise.all([
-      stoa.account.get(),
-      stoa.webhooks.list(ONE).page(),
-      hasAny(stoa.products.list(OWN)),
-      hasAny(stoa.products.list({ ...OWN, status: "published" })),
+    const [buyer, seller, integrator] = await Promise.all([
+      readBuyerProgress(),
+      readSellerProgress(),
+      readIntegratorProgress(),
     ]);
-    const endpoint = webhooks.data[0];
-    // Accounts without a product may not ask about sales and payouts.
-    const isSeller = account.permissions.includes("manage:products");
-    const [purchases, providerKeys, runs, sales, payouts, apiKeys, requests, deliveries] = await Promise.all([
-      hasAny(stoa.purchases.list(ONE)),
-      hasAny(stoa.ai.keys.list(ONE)),
-      hasAny(stoa.ai.executions.list(ONE)),
-      isSeller && hasAny(stoa.sales.list(ONE)),
-      isSeller ? stoa.payouts.account.get() : null,
-      hasAny(stoa.apiKeys.list(ONE)),
-      hasAny(stoa.requestLogs.list(ONE)),
-      endpoint ? hasAny(stoa.webhooks.deliveries(endpoint.id, ONE)) : false,
-    ]);
-    return {
-      purchases,
-      providerKeys,
-      runs,
-      handle: account.handle !== null,
-      products,
-      published,
-      payoutAccount: payouts !== null && payouts.account !== null,
-      sales,
-      apiKeys,
-      requests,
-      webhooks: endpoint !== undefined,
-      deliveries,
-    };
+    return { ...buyer, ...seller, ...integrator };
   },
+});
+
+export const sellerProgressQuery = queryOptions({
+  queryKey: ["first-steps", "seller"],
+  queryFn: readSellerProgress,
 });
 
 export const ROLES = ["buyer", "seller", "integrator"] as const;
@@ -79,8 +91,8 @@ export const ROLE_LABELS: Record<Role, string> = {
   integrator: "Use the API",
 };
 
-export const STEPS: Record<Role, (progress: Progress) => Step[]> = {
-  buyer: ({ purchases, providerKeys, runs }) => [
+export const STEPS = {
+  buyer: ({ purchases, providerKeys, runs }: BuyerProgress) => [
     {
       title: "Get a product",
       text: "In a test environment no money moves.",
@@ -95,7 +107,7 @@ export const STEPS: Record<Role, (progress: Progress) => Step[]> = {
     },
     { title: "Run it", text: "You see the cost before each run.", to: "/library", isDone: runs },
   ],
-  seller: ({ handle, products, published, payoutAccount, sales }) => [
+  seller: ({ handle, products, published, payoutAccount, sales }: SellerProgress) => [
     { title: "Choose a handle", text: "Your page gets its address by it.", to: "/account", isDone: handle },
     {
       title: "Write a product",
@@ -112,7 +124,7 @@ export const STEPS: Record<Role, (progress: Progress) => Step[]> = {
     },
     { title: "Sell it", text: "Share the link of its page.", to: "/studio/products", isDone: sales },
   ],
-  integrator: ({ apiKeys, requests, webhooks, deliveries }) => [
+  integrator: ({ apiKeys, requests, webhooks, deliveries }: IntegratorProgress) => [
     {
       title: "Create an API key",
       text: "It acts as you, and does only what it allows.",
@@ -138,4 +150,4 @@ export const STEPS: Record<Role, (progress: Progress) => Step[]> = {
       isDone: deliveries,
     },
   ],
-};
+} satisfies Record<Role, (progress: Progress) => Step[]>;

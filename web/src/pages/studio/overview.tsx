@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { FirstStepList } from "../../components/first-step-list.tsx";
 import { PlusIcon } from "../../components/icons.tsx";
-import { NOTHING_DONE, progressQuery, STEPS } from "../../lib/first-steps.ts";
+import { NO_SELLER_STEPS, STEPS, sellerProgressQuery } from "../../lib/first-steps.ts";
 import { NEW_PRODUCT } from "../../lib/studio-links.ts";
 import { useTitle } from "../../lib/use-title.ts";
 import { canSell, useAccount } from "../../session.ts";
@@ -46,7 +46,7 @@ export default function Overview() {
 }
 
 function FirstSteps() {
-  const { data: progress = NOTHING_DONE, isPending } = useQuery(progressQuery);
+  const { data: progress = NO_SELLER_STEPS, isPending } = useQuery(sellerProgressQuery);
   const steps = STEPS.seller(progress);
   const done = steps.filter(({ isDone }) => isDone).length;
   if (isPending || done === steps.length) return null;
