@@ -1,6 +1,7 @@
 import "./analytics.css";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import { memo } from "react";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { ErrorStrip } from "../../components/page-error.tsx";
 import { ShowAsCode } from "../../components/show-as-code.tsx";
@@ -76,7 +77,8 @@ function ReportView({ search }: { search: AnalyticsSearch }) {
           aria-busy={isPlaceholderData}
         >
           <Meta report={data} product={search.product} />
-          <Charts report={data} search={search} />
+          <Charts report={data} />
+          {search.product === undefined && <Cohorts search={search} />}
         </div>
       )}
     </>
@@ -134,7 +136,8 @@ function Meta({ report: { span, revenue, before, line }, product }: ReportProps)
   );
 }
 
-function Charts({ report, search }: { report: Report; search: AnalyticsSearch }) {
+/** The old report is not drawn again while the next one loads: its requests would begin after that. */
+const Charts = memo(function Charts({ report }: { report: Report }) {
   const { span, revenue, funnel, before, group, line } = report;
   const { currency } = revenue;
   return (
@@ -153,10 +156,9 @@ function Charts({ report, search }: { report: Report; search: AnalyticsSearch })
           </div>
         </>
       )}
-      {search.product === undefined && <Cohorts search={search} />}
     </>
   );
-}
+});
 
 const isEmpty = ({ revenue: { timeline, otherCurrencies }, funnel }: SpanReport) =>
   funnel.views + funnel.runs + funnel.purchases + otherCurrencies.length === 0 &&

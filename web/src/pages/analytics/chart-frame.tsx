@@ -43,7 +43,7 @@ export function ChartFrame({
   className = "",
   children,
 }: ChartFrameProps) {
-  const { table: shown } = route.useSearch();
+  const shown = route.useSearch({ select: ({ table }) => table });
   const isTable = shown === name;
   return (
     <section className={`analytics-chart ${className}`} aria-label={title}>
