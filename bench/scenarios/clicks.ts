@@ -85,7 +85,7 @@ function reportOf(times: Map<string, number[]>, roundsP95: number[]): Report {
     columns: ["click", "median ms", "slowest ms", "aim", "met"],
     rows,
     notes: [
-      `${PRODUCTS.toLocaleString("en")} products, ${SIZE.orders.toLocaleString("en")} orders and ${SIZE.deliveries.toLocaleString("en")} deliveries are loaded. The member sells a tenth of the orders, bought every 500th, and has all deliveries, ${SIZE.runs.toLocaleString("en")} runs and ${SIZE.requests.toLocaleString("en")} logged requests. Each click is made ${ROUNDS * REPEATS} times, each on a page that was opened anew, without the pointer resting on the link first, which would load the page ahead. p95 of each round: ${roundsP95.map((time) => ms(time)).join(", ")} ms.`,
+      `${PRODUCTS.toLocaleString("en")} products, ${SIZE.orders.toLocaleString("en")} orders and ${SIZE.deliveries.toLocaleString("en")} deliveries are loaded. The member sells a tenth of the orders, bought every 500th, has all deliveries and ${SIZE.requests.toLocaleString("en")} logged requests, and made half of the ${SIZE.runs.toLocaleString("en")} runs of its products. Each click is made ${ROUNDS * REPEATS} times, each on a page that was opened anew, without the pointer resting on the link first, which would load the page ahead. p95 of each round: ${roundsP95.map((time) => ms(time)).join(", ")} ms.`,
     ],
   };
 }
