@@ -1,5 +1,7 @@
+import { join } from "node:path";
 import { type Connection, createClient } from "@stoa/service/platform/db/database.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
+import { ROOT, start } from "./processes.ts";
 import { LOADING, withBase } from "./shop.ts";
 
 /**
@@ -16,6 +18,12 @@ export async function fillDatabase(dataDir: string, statements: string[]): Promi
     await database.stop();
   }
 }
+
+/** The sums that triggers would have written. */
+export const rebuildAnalytics = (dataDir: string): Promise<string> =>
+  start(process.execPath, [join(ROOT, "service/bin/stoa-server.mjs"), "analytics", "rebuild"], {
+    env: { STOA_DATA_DIR: dataDir, DATABASE_URL: "", STOA_ENVIRONMENT: "test" },
+  }).output();
 
 async function run(connection: Connection, statements: string[]): Promise<void> {
   const client = createClient(connection, { application_name: "stoa bench" });

@@ -6,10 +6,10 @@ import type { Context } from "@stoa/service/core/context.ts";
 import { toId } from "@stoa/service/core/ids.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { filledDataFolder } from "../data-folder.ts";
-import { fillDatabase, secondsOf } from "../ledger-data.ts";
+import { fillDatabase, rebuildAnalytics, secondsOf } from "../ledger-data.ts";
 import { runLoad } from "../load.ts";
 import type { Options } from "../options.ts";
-import { atEnd, ROOT, start } from "../processes.ts";
+import { atEnd } from "../processes.ts";
 import { comparedWithAim, ms, type Report } from "../report.ts";
 import { PRODUCTS_OF_ONE, productId, SELLERS, sellerId, soldMarket } from "../sales.ts";
 import { startService, WITHOUT_LIMITS, withBase } from "../shop.ts";
@@ -70,14 +70,9 @@ const MAKERS = ["ledger-data.ts", "sales.ts"].map((name) => new URL(`../${name}`
 /** Orders, ledger entries and rolled-up sums. */
 async function fill(dataDir: string, orders: number): Promise<string> {
   const filled = await fillDatabase(dataDir, soldMarket(orders));
-  const [rebuilt] = await secondsOf(1, () => rebuild(dataDir));
+  const [rebuilt] = await secondsOf(1, () => rebuildAnalytics(dataDir));
   return `they were written in ${filled.toFixed(0)} s with the guards off, and \`stoa-server analytics rebuild\` took ${rebuilt!.toFixed(0)} s for all of them.`;
 }
-
-const rebuild = (dataDir: string) =>
-  start(process.execPath, [join(ROOT, "service/bin/stoa-server.mjs"), "analytics", "rebuild"], {
-    env: { STOA_DATA_DIR: dataDir, DATABASE_URL: "", STOA_ENVIRONMENT: "test" },
-  }).output();
 
 interface Seller {
   id: string;

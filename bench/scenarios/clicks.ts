@@ -11,7 +11,7 @@ import { WebBuilds } from "@stoa/service/web/builds/web-builds.ts";
 import { type Browser, chromium as browsers, type Page } from "playwright-core";
 import { clickData, ENDPOINT, MEMBER_EMAIL } from "../click-data.ts";
 import { filledDataFolder } from "../data-folder.ts";
-import { fillDatabase } from "../ledger-data.ts";
+import { fillDatabase, rebuildAnalytics } from "../ledger-data.ts";
 import type { Options } from "../options.ts";
 import { atEnd } from "../processes.ts";
 import { comparedWithAim, ms, type Report } from "../report.ts";
@@ -111,6 +111,7 @@ async function openScene(options: Options): Promise<Scene> {
 async function fill(dataDir: string, { prompts }: Options): Promise<string> {
   await fillProducts(dataDir, prompts, PRODUCTS);
   await fillDatabase(dataDir, clickData(SIZE));
+  await rebuildAnalytics(dataDir);
   return "";
 }
 
