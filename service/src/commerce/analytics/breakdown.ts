@@ -4,7 +4,7 @@ import { firstOf, required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { type DateRange, rangeBounds } from "./date-range.ts";
 import { listLabels, listReferralCodes, sumReferralsOfProduct } from "./queries.ts";
-import { type SumRow, type Sums, sumRange } from "./range-sums-queries.ts";
+import { type SumQuery, type SumRow, type Sums, sumRange } from "./range-sums-queries.ts";
 import { hasMoved, type SalesScope, ZERO_SUMS } from "./sales.ts";
 
 const NAMES = ["sales", "gross", "refunds", "disputes", "net"] as const;
@@ -42,10 +42,14 @@ const sumSales = (
   tx: Tx,
   scope: "product" | "referrer",
   { sellerId, productId, currency, span }: BreakdownQuery,
+  { highest }: Pick<SumQuery, "highest"> = {},
 ): Promise<SumRow<Name>[]> =>
   sumRange(
     tx,
-    { sellerId, scope, ofId: productId, currencies: [currency], edges: rangeBounds(span), by: "month" },
+    {
+      ...{ sellerId, scope, ofId: productId, currencies: [currency], edges: rangeBounds(span), by: "month" },
+      ...(highest !== undefined && { highest }),
+    },
     NAMES,
   );
 
@@ -55,14 +59,15 @@ export async function breakDownByProduct(
   query: BreakdownQuery,
   limit = MAX_ROWS,
 ): Promise<Breakdown[]> {
-  const sold = await sumSales(tx, "product", query);
-  const rows = rankRows(sold.map((row) => ({ ...row, key: toId("prod", row.ofId) }))).slice(0, limit);
+  // PostgreSQL ranks them: a seller may have sold tens of thousands.
+  const rows = await sumSales(tx, "product", query, { highest: limit });
   const labels = await listLabels(
     tx,
     rows.map(({ ofId }) => ofId),
   );
   return rows.map((row) => ({
     ...row,
+    key: toId("prod", row.ofId),
     label: required(labels.get(row.ofId), "the label of a product").title,
   }));
 }

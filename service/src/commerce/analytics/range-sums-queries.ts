@@ -23,6 +23,8 @@ export interface SumQuery {
   edges: Date[];
   /** The grain of the sums that cover most of a bucket: at most about a bucket long. */
   by: "day" | "month";
+  /** Only so many rows that moved, with the highest gross amounts and then the most sales. Default: all. */
+  highest?: number;
 }
 
 const startOfDay = (at: Date, days = 0) => new Date(Math.floor(at.getTime() / DAY_MS + days) * DAY_MS);
@@ -58,6 +60,14 @@ export async function sumRange<Name extends SumName>(
     ...(movedToDays ? [edgeSums(query, names, { grain: "quarter", at: "edges", moved: "days" })] : []),
     pendingMovements(query, names),
   ];
+  const sum = (name: SumName) => sql`sum_bigint(sign * ${sql.ref(name)})`;
+  const order =
+    query.highest === undefined
+      ? sql`order by currency`
+      : sql`having ${sql.join(
+          names.map((name) => sql`${sum(name)} <> 0`),
+          sql` or `,
+        )} order by ${sum("gross")} desc, ${sum("sales")} desc, of_id limit ${query.highest}`;
   const { rows } = await sql<Record<string, string> & { currency: string; ofId: string }>`
     with given as materialized (
       select *
@@ -66,7 +76,7 @@ export async function sumRange<Name extends SumName>(
        cross join lateral (select ${movedOn ? moments(starts) : sql`days`} as starts) as s)
     select currency, of_id, bucket - 1 as bucket, ${eachColumn((name) => `sum_bigint(sign * ${name})::text as ${name}`, names)}
       from (${sql.join(parts, sql` union all `)}) as parts
-     group by currency, of_id, bucket order by currency`.execute(db);
+     group by currency, of_id, bucket ${order}`.execute(db);
   return rows.map((row) => {
     const cell = { currency: row.currency, ofId: row.ofId, bucket: Number(row["bucket"]) };
     return Object.assign(toSums(row, names), cell);
