@@ -27,8 +27,8 @@ const REPORTER = resolve(import.meta.dirname, "test-reporter.ts");
 /** The limit of one file; then its worker is killed and the file counts as failed. */
 const FILE_MINUTES = Number(process.env["STOA_TEST_FILE_MINUTES"] ?? 8);
 /**
- * The heap grows with each file's modules, to 1.2 GB after a hundred files, so a worker is replaced after this many. A whole
- * run on two cores needs fewer of each worker: a new one compiles the service again.
+ * A worker is replaced after this many files, because its heap grows with each file's modules: to 1.2 GB after a hundred. A run on two
+ * cores stays below it, since each new worker compiles the service again.
  */
 const FILES_PER_WORKER = 200;
 /**

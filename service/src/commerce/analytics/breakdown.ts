@@ -47,8 +47,13 @@ const sumSales = (
   sumRange(
     tx,
     {
-      ...{ sellerId, scope, ofId: productId, currencies: [currency], edges: rangeBounds(span), by: "month" },
-      ...(highest !== undefined && { highest }),
+      sellerId,
+      scope,
+      ofId: productId,
+      currencies: [currency],
+      edges: rangeBounds(span),
+      by: "month",
+      highest,
     },
     NAMES,
   );

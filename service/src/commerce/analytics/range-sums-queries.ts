@@ -24,7 +24,7 @@ export interface SumQuery {
   /** The grain of the sums that cover most of a bucket: at most about a bucket long. */
   by: "day" | "month";
   /** Only so many rows that moved, with the highest gross amounts and then the most sales. Default: all. */
-  highest?: number;
+  highest?: number | undefined;
 }
 
 const startOfDay = (at: Date, days = 0) => new Date(Math.floor(at.getTime() / DAY_MS + days) * DAY_MS);

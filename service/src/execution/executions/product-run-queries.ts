@@ -30,7 +30,7 @@ function countParts({ authorId, productIds, since }: CountScope) {
     latest as materialized (
       select product_id, user_id, status, created_at from executions
        where id >= ${FIRST_LATEST_ID} order by id limit (select products from own)),
-    latest_runs as materialized (select (select count(*) from latest) < (select products from own) as are_all)
+    coverage as materialized (select (select count(*) from latest) < (select products from own) as is_complete)
     -- The sums of all days.
     select product_id, completed + failed + canceled as total, completed, failed, canceled, 0::bigint as recent, 0::bigint as recent_completed,
            0::bigint as recent_failed
@@ -57,12 +57,12 @@ function countParts({ authorId, productIds, since }: CountScope) {
     -- Days that are not folded yet.
     select e.product_id, ${runCounts(since)}
       from (select latest.* from latest join products p on p.id = latest.product_id
-             where (select are_all from latest_runs) and p.author_id = ${authorId}
+             where (select is_complete from coverage) and p.author_id = ${authorId}
             union all
             select e.product_id, e.user_id, e.status, e.created_at
               from products p
              cross join lateral (select * from executions e where e.product_id = p.id and e.created_at >= ${FOLDED_UNTIL} offset 0) e
-             where not (select are_all from latest_runs) and p.author_id = ${authorId} ${ofProducts("p.id")}) e
+             where not (select is_complete from coverage) and p.author_id = ${authorId} ${ofProducts("p.id")}) e
      where e.user_id <> ${authorId} and e.created_at >= ${FOLDED_UNTIL} ${ofProducts("e.product_id")} group by e.product_id
     union all
     -- Runs of folded days that had not ended.
@@ -71,7 +71,10 @@ function countParts({ authorId, productIds, since }: CountScope) {
      where u.author_id = ${authorId} ${ofProducts("e.product_id")} group by e.product_id`;
 }
 
-/** The clock gives a run its id just before its time; an hour is also what a fold leaves to it. */
+/**
+ * The lower bound of the ids of runs since the last fold, as `minUuidAt` makes it: in SQL, because a fold may commit between two
+ * statements. A run gets its id before its `created_at`; a fold waits for the same hour.
+ */
 const FIRST_LATEST_ID = sql`(
   select lpad(to_hex((extract(epoch from greatest(folded_until - interval '1 hour', 'epoch')) * 1000)::bigint), 12, '0')
          || '70008000000000000000' from run_folds)::uuid`;

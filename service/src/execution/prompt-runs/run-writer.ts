@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { Database } from "../../platform/db/database.ts";
-import { WriteGroup } from "../../platform/db/write-group.ts";
+import { MAX_GROUPED_CHARACTERS, WriteGroup } from "../../platform/db/write-group.ts";
 import {
   type CallEnd,
   hasLimits,
@@ -28,9 +28,6 @@ declare module "../../core/context.ts" {
 }
 
 type Begun = ReservationResult<LateRefusal>;
-
-/** Longer texts are written alone: a group is one parameter of one statement. */
-const MAX_GROUPED_CHARACTERS = 32 * 1024;
 
 /** Writes the beginnings of runs that come at once in one statement, and so their ends (docs/decisions/0081-grouped-run-writes.md). */
 export class RunWriter {

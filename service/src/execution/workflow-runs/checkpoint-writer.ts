@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { Database } from "../../platform/db/database.ts";
-import { WriteGroup } from "../../platform/db/write-group.ts";
+import { MAX_GROUPED_CHARACTERS, WriteGroup } from "../../platform/db/write-group.ts";
 import { hasLimits } from "../provider-keys/provider-calls.ts";
 import {
   type Checkpoint,
@@ -20,9 +20,6 @@ declare module "../../core/context.ts" {
     checkpointWriter: CheckpointWriter;
   }
 }
-
-/** Longer texts are written alone: a group is one parameter of one statement. */
-const MAX_GROUPED_CHARACTERS = 32 * 1024;
 
 /** Writes the checkpoints of different runs that come at once in one statement (docs/decisions/0095-fewer-statements-of-workflow-runs.md). */
 export class CheckpointWriter {

@@ -18,6 +18,8 @@ const MAX_STATEMENTS = 2;
 const SLOW_MS = 50;
 /** A larger group does not save much more, and delays its first write. */
 const MAX_ITEMS = 64;
+/** Callers write items with longer texts alone: a group is one parameter of one statement. */
+export const MAX_GROUPED_CHARACTERS = 32 * 1024;
 
 /**
  * Group commit for one kind of write: those that come while its statements run wait, and share the next one. A write resolves
