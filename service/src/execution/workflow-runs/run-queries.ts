@@ -287,12 +287,15 @@ interface CheckpointValues
   steps: string;
   /** JSON. */
   events: string;
+  updateStep: RawBuilder<unknown>;
   calls: RawBuilder<unknown>;
   reservations: RawBuilder<unknown>;
   endedRow: RawBuilder<unknown>;
 }
 
 type CheckpointRow = { isHeld: boolean; isWritten: boolean } & Omit<CheckpointResult, "status">;
+
+const updateStep = readSql(new URL("./sql/update-step.sql", import.meta.url))({});
 
 const CHECKPOINT_FILE = new URL("./sql/write-checkpoint.sql", import.meta.url);
 const writeCheckpointSql = readStatement<CheckpointValues, CheckpointRow>(CHECKPOINT_FILE);
@@ -323,6 +326,7 @@ export async function writeCheckpoint(
     ...(change ? toMoveSql(id, change, returnsEnd) : noMoveSql),
     steps: JSON.stringify(steps),
     events: JSON.stringify(events),
+    updateStep,
     calls: calls.parts,
     reservations: calls.reserved,
   };
@@ -341,9 +345,12 @@ export interface LeasedCheckpoint {
   checkpoint: Checkpoint;
 }
 
-const insertStepsSql = readSql<{ rows: RawBuilder<unknown>; steps: string; events: string }>(
-  new URL("./sql/insert-steps.sql", import.meta.url),
-);
+const insertStepsSql = readSql<{
+  rows: RawBuilder<unknown>;
+  steps: string;
+  events: string;
+  updateStep: RawBuilder<unknown>;
+}>(new URL("./sql/insert-steps.sql", import.meta.url));
 
 interface CheckpointsValues extends Record<"checkpoints" | "ended" | "opened", string> {
   ids: string[];
@@ -379,6 +386,7 @@ export async function writeCheckpoints(
       checkpoints.flatMap(({ checkpoint }) => checkpoint.callChanges.opened.map(toUnlimitedCallRow)),
     ),
     steps: insertStepsSql({
+      updateStep,
       rows: sql`held`,
       steps: JSON.stringify(rowsOf(({ steps }) => steps)),
       events: JSON.stringify(rowsOf(({ events }) => events)),
@@ -452,6 +460,7 @@ export async function startRuns(db: Queries, runs: readonly StartedRun[]): Promi
     }),
     isSameKey: isSameKeyRowSql,
     steps: insertStepsSql({
+      updateStep,
       rows: sql`begun`,
       steps: JSON.stringify(
         runs.flatMap(({ id, first }) => first?.steps.map((step) => ({ ...step, runId: id })) ?? []),

@@ -144,8 +144,8 @@ const optionsOf = (kind: JobDefinition) =>
 
 /** The kinds with a job that may start now, of `names`. */
 export async function listReadyQueues(pool: pg.Pool, names: string[]): Promise<string[]> {
-  // A limit, so that the statement is planned anew each time: of a plan from the time when the table was small, a scan of the table
-  // would remain.
+  // Its ranges keep it from being prepared (db/repeated-statements.ts): of a plan from the time when the table was small, a scan would
+  // remain. The limit keeps one lookup for each kind, where a join would scan the table.
   const { rows } = await pool.query<{ name: string }>(
     `select name from unnest($1::text[]) as known (name)
       where (select true from pgboss.job j

@@ -11,12 +11,7 @@ steps as (
       items integer, "childRunId" uuid, "dueAt" timestamptz, "sealedOutput" text, "errorCode" text, "errorMessage" text, provider text,
       model text, "promptTokens" bigint, "completionTokens" bigint, "costUsd" numeric, "costKnown" boolean, estimated boolean,
       "startedAt" timestamptz, "endedAt" timestamptz) on "runId" = run.id
-  on conflict (execution_id, step_id, item) do update set
-    status = excluded.status, attempt = excluded.attempt, retries = excluded.retries, repeats = excluded.repeats, items = excluded.items,
-    called = excluded.called, due_at = excluded.due_at, sealed_output = excluded.sealed_output, error_code = excluded.error_code,
-    error_message = excluded.error_message, provider = excluded.provider, model = excluded.model, prompt_tokens = excluded.prompt_tokens,
-    completion_tokens = excluded.completion_tokens, cost_usd = excluded.cost_usd, cost_known = excluded.cost_known,
-    usage_estimated = excluded.usage_estimated, started_at = excluded.started_at, ended_at = excluded.ended_at),
+  :updateStep),
 events as (
   insert into execution_events (execution_id, seq, type, data, created_at)
   select run.id, seq, event.type, data, event."createdAt"

@@ -3,6 +3,7 @@
 --   history          locks the execution first, as a cancellation and a deletion do: the other order would deadlock
 --   isHistoryLocked  the condition that `history` found its row
 --   move             updates the execution
+--   updateStep       the end of the insert of steps
 --   calls            ends and reserves provider calls
 --   endedRow         the columns of the ended execution, or null
 with :history
@@ -25,12 +26,7 @@ steps as (
       "childRunId" uuid, "dueAt" timestamptz, "sealedOutput" text, "errorCode" text, "errorMessage" text, provider text, model text,
       "promptTokens" bigint, "completionTokens" bigint, "costUsd" numeric, "costKnown" boolean, estimated boolean, "startedAt" timestamptz,
       "endedAt" timestamptz)
-  on conflict (execution_id, step_id, item) do update set
-    status = excluded.status, attempt = excluded.attempt, retries = excluded.retries, repeats = excluded.repeats, items = excluded.items,
-    called = excluded.called, due_at = excluded.due_at, sealed_output = excluded.sealed_output, error_code = excluded.error_code,
-    error_message = excluded.error_message, provider = excluded.provider, model = excluded.model, prompt_tokens = excluded.prompt_tokens,
-    completion_tokens = excluded.completion_tokens, cost_usd = excluded.cost_usd, cost_known = excluded.cost_known,
-    usage_estimated = excluded.usage_estimated, started_at = excluded.started_at, ended_at = excluded.ended_at),
+  :updateStep),
 events as (
   insert into execution_events (execution_id, seq, type, data, created_at)
   select held.execution_id, seq, type, data, "createdAt"
