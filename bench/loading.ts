@@ -6,6 +6,7 @@ import {
 import { toTsVector } from "@stoa/service/catalog/search/search-terms.ts";
 import { MIN_INDEXED_CHARACTERS, normalizeText } from "@stoa/service/catalog/search/tokenizer.ts";
 import type { Context } from "@stoa/service/core/context.ts";
+import { SCANNER_VERSION } from "@stoa/service/formats/content-scan/scan.ts";
 import { type Connection, createClient } from "@stoa/service/platform/db/database.ts";
 import type pg from "pg";
 import { copyInto } from "./copy.ts";
@@ -96,6 +97,7 @@ const COLUMNS = {
     "id, author_id, title, description, lang, type, status, category, price_minor, currency, compatibility, tags, requirements, features, models, preview, version, released, card, created_at, updated_at, published_at, first_published_at, moved_at",
   product_versions:
     "product_id, version, numbers, title, description, content, content_format, variables, changelog, created_at",
+  product_scans: "product_id, numbers, scanned_at, scanner_version, findings, badges",
   product_stats: "product_id, views, purchases, rating_sum, rating_count, trending",
   listings:
     "product_id, author_id, status, type, category, section, lang, currency, price_minor, compatibility, tags, title, created_at, updated_at, published_at, purchases, views, rating_mean, rating_score, trending",
@@ -140,6 +142,10 @@ function rowsOf(products: MadeProduct[], sections: Map<string | null, string>) {
         p.createdAt,
       ],
     ]),
+    // Without them, the job that scans outdated versions would run beside every measurement.
+    product_scans: products
+      .filter(({ status }) => status !== "draft")
+      .map((p) => [p.id, FIRST, p.createdAt, SCANNER_VERSION, "[]", []]),
     product_stats: products.map((p) => [
       ...[p.id, p.views, p.purchases, p.ratingSum, p.ratingCount, p.trending],
     ]),
@@ -174,7 +180,7 @@ async function write(client: pg.Client, rows: ReturnType<typeof rowsOf>): Promis
   await client.query("set session_replication_role = replica");
   const copy = (table: Exclude<Table, "search_words">) =>
     copyInto(client, table, COLUMNS[table], rows[table]);
-  for (const table of ["products", "product_versions", "product_stats"] as const) await copy(table);
+  for (const table of ["products", "product_versions", "product_scans", "product_stats"] as const) await copy(table);
   await client.query("set session_replication_role = origin");
   await copy("listings");
   await client.query("set session_replication_role = replica");
