@@ -68,6 +68,7 @@ suite("GET /v1/analytics/products", () => {
 
   test("sales on several days: count on their days; later refunds count separately", async () => {
     const seller = await createSeller();
+    await sellAt("2026-06-01T23:59:59.999Z", seller, { title: "Too early" });
     await sellAt("2026-06-02T23:59:59.999Z", seller, { title: "First", price: 10 });
     const order = await sellAt("2026-06-03T23:59:59.999Z", seller, { title: "Second", price: 15 });
     await sellAt("2026-06-04T00:00:00.000Z", seller, { title: "Too late" });
@@ -92,6 +93,11 @@ suite("GET /v1/analytics/products", () => {
           ["Second", 15, 1],
           ["First", 10, 1],
         ],
+      );
+      const { breakdown } = await read(seller, "revenue?startDate=2026-06-02&endDate=2026-06-03");
+      assert.deepEqual(
+        breakdown.map(({ label }: { label: string }) => label),
+        ["Second", "First"],
       );
     }
   });

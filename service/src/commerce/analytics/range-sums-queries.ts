@@ -60,7 +60,7 @@ export async function sumRange<Name extends SumName>(
     ...(movedToDays ? [edgeSums(query, names, { grain: "quarter", at: "edges", moved: "days" })] : []),
     pendingMovements(query, names),
   ];
-  const sum = (name: SumName) => sql`sum_bigint(sign * ${sql.ref(name)})`;
+  const sum = (name: SumName) => sql`sum_bigint(${sql.ref(name)})`;
   const order =
     query.highest === undefined
       ? sql`order by currency`
@@ -74,7 +74,7 @@ export async function sumRange<Name extends SumName>(
         from (select ${moments(edges)} as edges) as e
        cross join lateral (select ${movedToDays ? moments(days) : sql`edges`} as days) as d
        cross join lateral (select ${movedOn ? moments(starts) : sql`days`} as starts) as s)
-    select currency, of_id, bucket - 1 as bucket, ${eachColumn((name) => `sum_bigint(sign * ${name})::text as ${name}`, names)}
+    select currency, of_id, bucket - 1 as bucket, ${eachColumn((name) => `sum_bigint(${name})::text as ${name}`, names)}
       from (${sql.join(parts, sql` union all `)}) as parts
      group by currency, of_id, bucket ${order}`.execute(db);
   return rows.map((row) => {
@@ -103,7 +103,7 @@ function ofIdCondition({ sellerId, scope, ofId }: Pick<SumQuery, "sellerId" | "s
 }
 
 const wholeSums = (query: SumQuery, names: readonly SumName[], [from, until]: [Date, Date]) => sql`
-  select s.currency, s.of_id, width_bucket(s.starts_at, (select starts from given)) as bucket, 1 as sign, ${sumColumns(names)}
+  select s.currency, s.of_id, width_bucket(s.starts_at, (select starts from given)) as bucket, ${sumColumns(names)}
     from sales_sums s
    where ${cellConditions(query, query.by)} and s.starts_at >= ${from} and s.starts_at < ${until}`;
 
@@ -119,7 +119,7 @@ interface MovedEdges {
  * planner from reading all sums of the seller and joining them to each edge.
  */
 const edgeSums = (query: SumQuery, names: readonly SumName[], { grain, at, moved }: MovedEdges) => sql`
-  select s.currency, s.of_id, side.bucket::int, side.sign, ${sumColumns(names)}
+  select s.currency, s.of_id, side.bucket::int, ${eachColumn((name) => `side.sign * s.${name}`, names)}
     from (select edge.number, case when edge.moved < edge.at then 1 else -1 end as sign, s.currency, s.of_id,
                  ${eachColumn((name) => `sum_bigint(s.${name}) as ${name}`, names)}
             from given cross join unnest(${sql.ref(at)}, ${sql.ref(moved)}) with ordinality as edge (at, moved, number)
@@ -136,7 +136,7 @@ const ofMovement = { all: "sellerId", product: "productId", referrer: "referrerI
 function pendingMovements({ sellerId, scope, ofId, currencies, edges }: SumQuery, names: readonly SumName[]) {
   const idColumn = sql.ref(`s.${ofMovement[scope]}`);
   return sql`
-    select s.currency, ${idColumn}, width_bucket(s.moved_at, (select edges from given)), 1, ${sumColumns(names)}
+    select s.currency, ${idColumn}, width_bucket(s.moved_at, (select edges from given)), ${sumColumns(names)}
       from sales_movements s
      where s.seller_id = ${sellerId} and s.currency = any (${currencies}) and ${idColumn} is not null
        and s.moved_at >= ${firstOf(edges)} and s.moved_at < ${lastOf(edges)}
