@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
 import { DAY_MS } from "../../core/dates.ts";
+import { compileOnce } from "../../platform/db/compile-once.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
 /** These tables use the same column names for a charge. */
@@ -28,6 +29,18 @@ const conditionsOf: Record<ChargedTable, Conditions> = {
     reservesRedemption: sql`false`,
     isOwedBack: sql`(mismatch is not null or unusable_payment_id is not null)`,
   },
+};
+
+export async function findStatus(db: Queries, table: ChargedTable, id: string): Promise<string | undefined> {
+  const { rows } = await findStatusOf[table](db, { id });
+  return rows[0]?.status;
+}
+
+const findStatusIn = (table: ChargedTable) =>
+  compileOnce((db, { id }: { id: string }) => db.selectFrom(table).select("status").where("id", "=", id));
+const findStatusOf = {
+  orders: findStatusIn("orders"),
+  subscriptionPayments: findStatusIn("subscriptionPayments"),
 };
 
 /** Returns false if the row is no longer open and must not be charged. */

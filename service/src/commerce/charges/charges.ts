@@ -7,6 +7,7 @@ import type { Queries } from "../../platform/db/database.ts";
 import {
   type ChargedTable,
   deleteOpen,
+  findStatus,
   isChargeOpen,
   listOpen,
   listPossiblyChargedLate,
@@ -72,7 +73,7 @@ export interface ChargeTarget<Row extends ChargedRow> {
 }
 
 /** A late payment can still settle a canceled row. */
-const isFinal = (row: ChargedRow): boolean => !isChargeOpen(row) && row.status !== "canceled";
+const isFinal = (row: Pick<ChargedRow, "status">): boolean => !isChargeOpen(row) && row.status !== "canceled";
 
 /** The provider charges once for each id, so a repeat is safe. Without an answer the row stays open for the job. */
 export async function charge<Row extends ChargedRow>(
@@ -140,10 +141,11 @@ export async function syncCharge<Row extends ChargedRow>(
   publicId: string,
 ): Promise<void> {
   const id = toUuid(target.idPrefix, publicId);
-  const row = id === null ? undefined : await target.find(ctx.db, id);
-  if (!row || isFinal(row)) return;
+  // Most webhooks arrive after the response to the charge, which settled the row.
+  const status = id === null ? undefined : await findStatus(ctx.db, target.table, id);
+  if (id === null || status === undefined || isFinal({ status })) return;
   const result = await ctx.integrations.payments.findCharge(publicId);
-  if (isKnown(result)) await settle(ctx, target, row, result);
+  if (isKnown(result)) await settleById(ctx, target, id, result);
 }
 
 /** Settles rows that are open for over a minute, and finds late charges of canceled rows. */

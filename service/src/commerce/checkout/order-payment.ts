@@ -27,9 +27,10 @@ import { postSale } from "../orders/order-postings.ts";
 import {
   completeOrderRow,
   findOrder,
-  findUsability,
   lockOrder,
+  lockOrderToSettle,
   type OrderRow,
+  type OrderToSettle,
   type Usability,
   updateOrder,
 } from "../orders/queries.ts";
@@ -68,17 +69,13 @@ async function cancelUnknownOrder(ctx: Context, id: string): Promise<void> {
 export async function settleOrder(ctx: Context, orderId: string, settlement: Settlement): Promise<OrderRow> {
   const { settled, refundId } = await inPipelinedTransaction(
     ctx.pool,
-    (tx) => waitForAll([lockOrder(tx, orderId), findUsability(tx, orderId)]),
-    async (tx, [order, usability]): Promise<Settled> => {
-      if (!order) throw new ApiError("ORDER_NOT_FOUND");
+    (tx) => lockOrderToSettle(tx, orderId),
+    async (tx, found, commitWith): Promise<Settled> => {
+      if (!found) throw new ApiError("ORDER_NOT_FOUND");
+      const { order } = found;
       if (!isChargeOpen(order) && order.status !== "canceled") return { settled: order };
       if (settlement.state !== "succeeded") return { settled: await recordUnpaid(tx, order, settlement) };
-      return applyPayment(
-        ctx,
-        tx,
-        { order, usability: required(usability, "the order's parties") },
-        settlement,
-      );
+      return applyPayment(ctx, tx, found, settlement, commitWith);
     },
   );
   if (!refundId) return settled;
@@ -105,12 +102,16 @@ async function recordUnpaid(tx: Tx, order: OrderRow, settlement: Unpaid): Promis
 async function applyPayment(
   ctx: Context,
   tx: Tx,
-  { order, usability }: { order: OrderRow; usability: Usability },
+  { order, usability }: OrderToSettle,
   { paymentId, method, feeMinor }: Paid,
+  commitWith: typeof waitForAll,
 ): Promise<Settled> {
   const paid = { ...order, paymentId, paymentMethod: method, processorFeeMinor: feeMinor };
   if (!isUsable(usability)) return { settled: paid, refundId: await refundUnusablePayment(ctx, tx, paid) };
-  return { settled: await completeOrder(ctx, tx, paid) };
+  const { hasReview } = usability;
+  // The rating of a review changes by what its lock reads, so that not all statements start at once.
+  const waitFor = hasReview ? waitForAll : commitWith;
+  return { settled: await completeOrder(ctx, tx, paid, { mayHaveReview: hasReview, waitFor }) };
 }
 
 const isUsable = ({ isOwned, isPartyGone, moderationCode }: Usability): boolean =>
@@ -120,21 +121,25 @@ const isUsable = ({ isOwned, isPartyGone, moderationCode }: Usability): boolean 
  * Runs in the transaction that records the payment or the free order, and returns the completed order. The statements
  * start in the order in which locks are taken everywhere.
  */
-export async function completeOrder(ctx: Context, tx: Tx, order: OrderRow): Promise<OrderRow> {
+export async function completeOrder(
+  ctx: Context,
+  tx: Tx,
+  order: OrderRow,
+  { mayHaveReview, waitFor = waitForAll }: { mayHaveReview: boolean; waitFor?: typeof waitForAll },
+): Promise<OrderRow> {
   const now = ctx.now();
   const maturesAt = maturityDate(order, now);
   const bought = { id: order.id, buyerId: order.buyerId, productId: order.productId };
   const effects = [
     grantEntitlement(ctx, tx, { ...bought, version: order.productVersion }),
-    // The buyer may have reviewed the product after an earlier purchase, which was refunded.
-    includeReviewInRating(tx, order.buyerId, order.productId),
+    ...(mayHaveReview ? [includeReviewInRating(tx, order.buyerId, order.productId)] : []),
     postSale(ctx, tx, { ...order, maturesAt }, now),
     countSale(tx, order.productId, now),
     publishCompletion(ctx, tx, order),
     notifySeller(ctx, tx, order),
   ];
   const completed = completeWithReceipt(ctx, tx, order, now, maturesAt);
-  await waitForAll([...effects, completed]);
+  await waitFor([...effects, completed]);
   return { ...(await completed), entitlementStatus: "active" };
 }
 
@@ -187,7 +192,12 @@ async function completeWithReceipt(
     paymentMethod: JSON.stringify(paymentMethod),
     processorFeeMinor,
   };
-  const completion = await completeOrderRow(tx, order, { ...payment, completedAt: now, maturesAt });
-  failPoint(ctx, "order: settling");
+  const [completion] = await waitForAll([
+    completeOrderRow(tx, order, { ...payment, completedAt: now, maturesAt }),
+    failBeforeCommit(ctx),
+  ]);
   return { ...order, ...completion };
 }
+
+/** With the last statement and not after it, since the commit may be sent with it. */
+const failBeforeCommit = async (ctx: Context) => failPoint(ctx, "order: settling");

@@ -100,7 +100,8 @@ async function insertPlaced(ctx: Context, tx: Tx, offer: Offer, order: NewOrder)
   if (!isNew) return null;
   if (owned) throw alreadyOwnedError(owned.orderId);
   const placed = required(inserted, "the order");
-  const result = order.totalMinor === 0n ? await completeOrder(ctx, tx, placed) : placed;
+  const result =
+    order.totalMinor === 0n ? await completeOrder(ctx, tx, placed, { mayHaveReview: true }) : placed;
   // Last: order updates lock the code after counters and receipt number. A used-up code rolls everything back.
   if (offer.discount) await redeemDiscount(tx, offer.discount, { id, buyerId });
   await ctx.idempotencyKey?.bind(tx, toId("ord", id));

@@ -192,26 +192,55 @@ const lockOrderRow = compileOnce((tx, { id }: { id: string }) =>
   tx.selectFrom("orders").select("id").where("id", "=", id).forUpdate(),
 );
 
-/** Why a paid order would give its buyer nothing. Reads after the wait for the lock. */
+/** Why a paid order would give its buyer nothing, and what its completion must change. */
 export interface Usability {
   isOwned: boolean;
   moderationCode: SuspensionReason | null;
   isPartyGone: boolean;
+  /** Of an earlier purchase. Only who owns the product can write one. */
+  hasReview: boolean;
 }
 
-export async function findUsability(tx: Tx, id: string): Promise<Usability | undefined> {
-  const { rows } = await sql<Usability>`
-    select exists (select from entitlements e
-                    where e.buyer_id = o.buyer_id and e.product_id = o.product_id and e.status <> 'revoked') as "isOwned",
-           p.moderation_code as "moderationCode",
-           b.closed_at is not null or s.closed_at is not null as "isPartyGone"
-      from orders o
-      join products p on p.id = o.product_id
-      join users b on b.id = o.buyer_id
-      join users s on s.id = o.seller_id
-     where o.id = ${id}`.execute(tx);
-  return rows[0];
+export interface OrderToSettle {
+  order: OrderRow;
+  usability: Usability;
 }
+
+/** As `lockOrder`; one statement reads both after the wait for the lock. */
+export async function lockOrderToSettle(tx: Tx, id: string): Promise<OrderToSettle | undefined> {
+  const [, { rows }] = await waitForAll([lockOrderRow(tx, { id }), findOrderToSettle(tx, { id })]);
+  if (!rows[0]) return undefined;
+  const { isOwned, moderationCode, isPartyGone, hasReview, ...order } = rows[0];
+  return { order: toBigintAmounts(order), usability: { isOwned, moderationCode, isPartyGone, hasReview } };
+}
+
+const findOrderToSettle = compileOnce((db, { id }: { id: string }) =>
+  orders(db)
+    .innerJoin("users as b", "b.id", "o.buyerId")
+    .select((row) => [
+      "p.moderationCode",
+      row
+        .exists(
+          row
+            .selectFrom("entitlements as owned")
+            .whereRef("owned.buyerId", "=", "o.buyerId")
+            .whereRef("owned.productId", "=", "o.productId")
+            .where("owned.status", "<>", sql.lit("revoked")),
+        )
+        .as("isOwned"),
+      row.or([row("b.closedAt", "is not", null), row("s.closedAt", "is not", null)]).as("isPartyGone"),
+      row
+        .exists(
+          row
+            .selectFrom("reviews as r")
+            .whereRef("r.authorId", "=", "o.buyerId")
+            .whereRef("r.productId", "=", "o.productId"),
+        )
+        .as("hasReview"),
+    ])
+    .where("o.id", "=", id)
+    .$castTo<NumberAmounts<OrderRow> & Usability>(),
+);
 
 export interface OrderFilter extends Paging {
   status?: string | undefined;
