@@ -180,7 +180,8 @@ async function write(client: pg.Client, rows: ReturnType<typeof rowsOf>): Promis
   await client.query("set session_replication_role = replica");
   const copy = (table: Exclude<Table, "search_words">) =>
     copyInto(client, table, COLUMNS[table], rows[table]);
-  for (const table of ["products", "product_versions", "product_scans", "product_stats"] as const) await copy(table);
+  for (const table of ["products", "product_versions", "product_scans", "product_stats"] as const)
+    await copy(table);
   await client.query("set session_replication_role = origin");
   await copy("listings");
   await client.query("set session_replication_role = replica");
