@@ -8,6 +8,7 @@ import { assertError, type Client, type Market, openMarket, type Reply } from ".
 import { statementsOf } from "../../../test/statements.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import { flushViews } from "../search/views.ts";
+import { confirmProducts } from "./confirmation-queries.ts";
 import { readAsGuest } from "./detail.ts";
 
 let market: Market;
@@ -104,6 +105,22 @@ test("GET /products/:id by strangers, after every kind of change: as rendered an
     "no other read",
   );
   assert.ok(statements.length <= 3, "requests that arrive together share one");
+});
+
+test("the confirmation of a detail: PostgreSQL keeps its plan after the first five uses", async () => {
+  const { ctx } = market.service;
+  const question = { productId: toUuid("prod", await createProduct(author))!, readerId: null };
+  const client = await ctx.pool.connect();
+  try {
+    const pool = client as unknown as typeof ctx.pool;
+    for (let use = 0; use < 8; use++) await confirmProducts({ ...ctx, pool }, [question]);
+    const { rows } = await client.query(
+      "select custom_plans::int as planned from pg_prepared_statements where name = 'confirm_products'",
+    );
+    assert.deepEqual(rows, [{ planned: 5 }]);
+  } finally {
+    client.release();
+  }
 });
 
 test("a preview: never the whole content", () => {

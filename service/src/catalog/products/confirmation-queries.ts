@@ -18,6 +18,8 @@ export interface ConfirmedProduct {
 /**
  * Row versions by `xmin`, which every change of a row replaces, also one by an operator. Left out are products whose
  * detail has more than the stamp covers: a score card, or a try-out with its count.
+ * The subselects hide the number of questions from the planner: it would plan statements with few of them anew each time,
+ * which takes ten times as long as the statement.
  */
 const CONFIRM_PRODUCTS = {
   name: "confirm_products",
@@ -28,7 +30,7 @@ const CONFIRM_PRODUCTS = {
                    (select v.xmin from product_versions v where v.product_id = p.id order by v.numbers desc limit 1),
                    (select string_agg(c.xmin::text, ',' order by c.numbers) from product_scans c
                      where c.product_id = p.id)) as stamp
-    from unnest($1::uuid[], $2::uuid[]) with ordinality as q (product_id, reader_id, question)
+    from unnest((select $1::uuid[]), (select $2::uuid[])) with ordinality as q (product_id, reader_id, question)
     join products p on p.id = q.product_id
     join users u on u.id = p.author_id
     join product_stats s on s.product_id = p.id
