@@ -24,7 +24,7 @@ export async function authenticateApiKey(ctx: Context, value: string): Promise<K
     role: key.role,
     plan: key.plan,
     quota: key.quota,
-    permissions: new Set(key.permissions),
+    permissions: key.permissions,
   };
 }
 

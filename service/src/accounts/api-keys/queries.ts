@@ -12,7 +12,7 @@ export interface KeyRow {
   plan: Plan;
   quota: Quota[] | null;
   digest: Buffer;
-  permissions: Permission[];
+  permissions: ReadonlySet<Permission>;
   expiresAt: Date | null;
   lastUsedAt: Date | null;
 }
@@ -27,8 +27,12 @@ const FIND_KEY = {
 };
 
 export async function findKey({ pool }: Context, lookup: string): Promise<KeyRow | undefined> {
-  const { rows } = await pool.query<KeyRow>({ ...FIND_KEY, values: [lookup] });
-  return rows[0];
+  const { rows } = await pool.query<KeyRow & { permissions: Permission[] }>({
+    ...FIND_KEY,
+    values: [lookup],
+  });
+  const [row] = rows;
+  return row && { ...row, permissions: new Set(row.permissions) };
 }
 
 /** The condition lets one of many parallel requests write. */
