@@ -2,7 +2,14 @@ const NAME = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 export const isLoopbackHost = (hostname: string): boolean => NAME.test(hostname);
 
-export const isLoopbackOrigin = (origin: string): boolean => isLoopbackHost(new URL(origin).hostname);
+/** Each request asks about the same one: the service's own. */
+let lastOrigin = { origin: "", isLoopback: false };
+
+export function isLoopbackOrigin(origin: string): boolean {
+  if (lastOrigin.origin !== origin)
+    lastOrigin = { origin, isLoopback: isLoopbackHost(new URL(origin).hostname) };
+  return lastOrigin.isLoopback;
+}
 
 /** Where a server listens: an IP address. */
 export interface ListeningAddress {

@@ -8,6 +8,7 @@ import type { Cookie } from "./route.ts";
 
 /** `__Host-` requires Secure, Path=/ and no Domain; browsers also store it on http://localhost. */
 export function setCookies(reply: FastifyReply, cookies: Cookie[]): void {
+  if (cookies.length === 0) return;
   const isPlain = reply.server.hasPlainCookies();
   for (const { name, value, maxAgeSeconds } of cookies) {
     reply.setCookie(isPlain ? toPlainName(name) : name, value, {
