@@ -1,4 +1,4 @@
-import { type Attributes, context, propagation, type Span, SpanKind } from "@opentelemetry/api";
+import { type Attributes, context, propagation, type Span, SpanKind, trace } from "@opentelemetry/api";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { markFailed, tracer, withSpan } from "../../core/telemetry/tracing.ts";
 
@@ -19,7 +19,9 @@ export function startRequestSpan({ method, protocol, routeOptions, headers }: Fa
   };
   const parent = propagation.extract(context.active(), headers);
   const name = route === undefined ? method : `${method} ${route}`;
-  return tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
+  const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
+  // Without an SDK it belongs to no trace.
+  return trace.isSpanContextValid(span.spanContext()) ? span : null;
 }
 
 export function endRequestSpan({ span }: FastifyRequest, { statusCode }: FastifyReply): void {
