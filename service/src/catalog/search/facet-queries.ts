@@ -1,12 +1,15 @@
 import type { Facets } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import type { Where } from "./filters.ts";
-import type { DocumentColumn } from "./matches.ts";
+import type { DocumentColumn, Matches } from "./matches.ts";
 import { runStatement } from "./named-statements.ts";
 
 export type Facet = Facets["estimated"][number];
 
-/** The column of each facet; array elements count separately. */
+export const MAX_TAGS = 20;
+export const MAX_MODELS = 20;
+
+/** The column of each facet. */
 const COLUMNS: Record<Facet, string> = {
   type: "type",
   category: "category",
@@ -18,39 +21,101 @@ const COLUMNS: Record<Facet, string> = {
   passRate: "pass_band",
 };
 
+/** Facets whose column of listings is an array; each element counts. */
+const ARRAY_FACETS: Facet[] = ["provider", "tag", "testedOn"];
+
+/** Of these, only the most frequent values are read. */
+const MOST_READ: Partial<Record<Facet, number>> = { tag: MAX_TAGS, testedOn: MAX_MODELS };
+
 /** Rows with these columns, each for `products` products. */
 export interface CountSource {
   text: string;
   values: unknown[];
+  /** Whether rows are listings, with arrays. */
+  hasArrays: boolean;
   /** Whether one plan fits all values. */
-  isNamed?: boolean;
+  isNamed: boolean;
 }
 
 /** The price band in a currency. isCurrency() has validated it, so it cannot be SQL. */
 const bandIn = (currency: string, band: string) =>
   `case when currency = '${currency}' then ${band} end as price_band`;
 
+const COUNTS = { hasArrays: false, isNamed: false };
+
 export const cellSource = (where: Where, currency: string): CountSource => ({
   text: `
     select type, category, provider, ${bandIn(currency, "price_band")}, rating_band, products
       from facet_counts c ${where.text}`,
   values: where.values,
+  ...COUNTS,
 });
 
 /** Counts of tags without any filter. */
-export const TAG_SOURCE: CountSource = { text: "select tag, products from tag_counts", values: [] };
+export const TAG_SOURCE: CountSource = {
+  text: "select tag, products from tag_counts",
+  values: [],
+  ...COUNTS,
+};
 
 /** Counts of models and pass rates without any filter. */
 export const SCORE_SOURCE: CountSource = {
   text: "select model as tested_on, pass_band, products from score_counts",
   values: [],
+  ...COUNTS,
 };
 
-/** `listings` is SQL, with the columns of these facets: of listings, or of search documents where these have them. */
-export function listingSource(
+/** What the indexes of listings by purchases have, so that these facets read no row. */
+const INDEXED_COLUMNS: Partial<Record<Facet, string[]>> = {
+  type: ["type"],
+  category: ["category"],
+  provider: ["compatibility"],
+  price: ["currency", "price_minor"],
+  rating: ["rating_mean"],
+};
+
+interface Sample {
+  facets: Facet[];
+  currency: string;
+  limit: number;
+}
+
+/** The most bought listings. */
+export function mostBoughtSource({ text, values }: Where, { limit, ...counted }: Sample): CountSource {
+  const mostBought = (columns: string[]) =>
+    `select ${columns.join(", ")} from listings l ${text} order by l.purchases desc, l.product_id desc limit ${limit}`;
+  const columns = columnsOf(counted.facets, INDEXED_COLUMNS);
+  const rows = columns ? mostBought(columns) : listingsOf(mostBought(["l.product_id"]));
+  return listingSource(rows, { values, isNamed: false, ...counted });
+}
+
+/** Documents lack the other facets. */
+const DOCUMENT_COLUMNS: Partial<Record<Facet, DocumentColumn[]>> = {
+  type: ["type"],
+  category: ["category"],
+  provider: ["compatibility"],
+  price: ["currency", "price_minor"],
+};
+
+export function matchesSource(matches: Matches, { limit, ...counted }: Sample): CountSource {
+  const columns = columnsOf(counted.facets, DOCUMENT_COLUMNS);
+  const rows = columns ? matches.any(limit, columns) : listingsOf(matches.any(limit, ["product_id"]));
+  return listingSource(rows, { values: matches.values, isNamed: matches.isOfDocumentsAlone, ...counted });
+}
+
+/** undefined: a facet needs another column. */
+function columnsOf<Column>(facets: Facet[], columns: Partial<Record<Facet, Column[]>>): Column[] | undefined {
+  const each = facets.map((facet) => columns[facet]);
+  return each.includes(undefined) ? undefined : each.flatMap((one) => one ?? []);
+}
+
+/** By an array of ids: PostgreSQL searches the index for it in order, in half the time of a join. */
+const listingsOf = (ids: string) =>
+  `select * from listings where product_id = any(array(select product_id from (${ids}) found))`;
+
+function listingSource(
   listings: string,
-  { values, isOfDocumentsAlone = false }: { values: unknown[]; isOfDocumentsAlone?: boolean },
-  { facets, currency }: { facets: Facet[]; currency: string },
+  { facets, currency, ...source }: Omit<CountSource, "text" | "hasArrays"> & Omit<Sample, "limit">,
 ): CountSource {
   const columns: Record<Facet, string> = {
     type: "l.type",
@@ -63,20 +128,8 @@ export function listingSource(
     passRate: "stoa_pass_band(l.low) as pass_band",
   };
   const counted = [...facets.map((facet) => columns[facet]), "1 as products"];
-  return {
-    text: `select ${counted.join(", ")} from (${listings}) l`,
-    values,
-    isNamed: isOfDocumentsAlone,
-  };
+  return { text: `select ${counted.join(", ")} from (${listings}) l`, hasArrays: true, ...source };
 }
-
-/** The columns of search documents by which a facet counts; undefined: documents lack it. */
-export const DOCUMENT_COLUMNS: Partial<Record<Facet, DocumentColumn[]>> = {
-  type: ["type"],
-  category: ["category"],
-  provider: ["compatibility"],
-  price: ["currency", "price_minor"],
-};
 
 export interface FacetCount {
   facet: Facet;
@@ -84,31 +137,63 @@ export interface FacetCount {
   count: number;
 }
 
-type Row = { facet: Facet | "all"; count: number | null } & Record<string, unknown>;
-
-/** One pass counts all facets. The row without a facet has the total. */
-export async function countFacets(
-  ctx: Context,
-  { text, values, isNamed }: CountSource,
-  facets: Facet[],
-): Promise<{ counts: FacetCount[]; all: number }> {
-  const columns = facets.map((facet) => COLUMNS[facet]);
-  const facet = facets.map((name) => `when grouping(${COLUMNS[name]}) = 0 then '${name}'`).join(" ");
-  const rows = await runStatement<Row>(
-    ctx,
-    `select case ${facet} else 'all' end as facet, ${columns.join(", ")}, sum(products)::bigint as count
-      from (${text}) source group by grouping sets ((), ${columns.map((column) => `(${column})`).join(", ")})`,
-    values,
-    isNamed,
-  );
-  return { counts: toFacetCounts(rows), all: rows.find(({ facet }) => facet === "all")?.count ?? 0 };
+export interface CountedSource {
+  counts: FacetCount[];
+  all: number;
 }
 
-/** Splits arrays and omits zero counts. */
-const toFacetCounts = (rows: Row[]): FacetCount[] =>
-  rows.flatMap(({ facet, count, ...columns }) => {
-    if (facet === "all" || !count) return [];
-    const value = columns[COLUMNS[facet]];
-    const members = value === null ? [] : Array.isArray(value) ? value : [String(value)];
-    return members.map((member: string) => ({ facet, value: member, count }));
+interface Row {
+  source: number;
+  facet: Facet | "all";
+  value: string | null;
+  count: number | null;
+}
+
+/**
+ * Counts the facets of each source in one statement: a round trip of its own for each would cost more than its counting, and so
+ * would all values of arrays in place of their counts.
+ */
+export async function countFacets(
+  ctx: Context,
+  sources: (CountSource & { facets: Facet[] })[],
+): Promise<CountedSource[]> {
+  const values: unknown[] = [];
+  const parts = sources.map((source, at) => {
+    const text = withValuesFrom(source.text, values.length);
+    values.push(...source.values);
+    return `source${at} as materialized (${text})`;
   });
+  const text = `with ${parts.join(", ")} ${sources.map(countsOf).join(" union all ")}`;
+  const isNamed = sources.every((source) => source.isNamed);
+  const rows = await runStatement<Row>(ctx, text, values, isNamed);
+  return sources.map((_, at) => toCounted(rows.filter(({ source }) => source === at)));
+}
+
+/** Numbers the values of a part of a statement after those of the parts before. */
+const withValuesFrom = (text: string, start: number) =>
+  text.replace(/\$(\d+)/g, (_, number: string) => `$${Number(number) + start}`);
+
+function countsOf({ facets, hasArrays }: CountSource & { facets: Facet[] }, at: number): string {
+  const all = `select ${at} as source, 'all' as facet, null as value, sum(products)::bigint as count from source${at}`;
+  const each = facets.map((facet) => {
+    const column = COLUMNS[facet];
+    const isArray = hasArrays && ARRAY_FACETS.includes(facet);
+    const [from, value] = isArray
+      ? [`source${at}, unnest(${column}) as one`, "one"]
+      : [`source${at}`, column];
+    const most = MOST_READ[facet];
+    return `(
+      select ${at}, '${facet}', ${value}::text as value, sum(products)::bigint as count
+        from ${from} where ${value} is not null group by ${value}
+      having sum(products) > 0 ${most === undefined ? "" : `order by count desc fetch first ${most} rows with ties`})`;
+  });
+  return [all, ...each].join(" union all ");
+}
+
+/** The row without a facet has the total. */
+const toCounted = (rows: Row[]): CountedSource => ({
+  counts: rows.flatMap(({ facet, value, count }) =>
+    facet === "all" || value === null || count === null ? [] : [{ facet, value, count }],
+  ),
+  all: rows.find(({ facet }) => facet === "all")?.count ?? 0,
+});

@@ -3,13 +3,16 @@ import type { Caller, Context } from "../../core/context.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { facetCellConditions, PASS_EDGES, PRICE_EDGES, RATING_EDGES } from "./facet-cells.ts";
 import {
+  type CountedSource,
   type CountSource,
   cellSource,
   countFacets,
-  DOCUMENT_COLUMNS,
   type Facet,
   type FacetCount,
-  listingSource,
+  MAX_MODELS,
+  MAX_TAGS,
+  matchesSource,
+  mostBoughtSource,
   SCORE_SOURCE,
   TAG_SOURCE,
 } from "./facet-queries.ts";
@@ -27,8 +30,6 @@ import { parseSearch } from "./search-terms.ts";
 
 /** Without facet cells, this many of the most bought matches are counted. */
 const SAMPLE = 1_000;
-const MAX_TAGS = 20;
-const MAX_MODELS = 20;
 const FACETS: Facet[] = ["type", "category", "provider", "tag", "price", "rating", "testedOn", "passRate"];
 const SCORE_FACETS: Facet[] = ["testedOn", "passRate"];
 
@@ -44,8 +45,7 @@ export async function readFacets(ctx: Context, caller: Caller, filters: Filters)
 async function computeFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
   const groups = await groupFacets(ctx, query);
   const terms = query.search ? await parseSearch(ctx.db, query.search, query.lang) : null;
-  const countAll = (request: SearchRequest | null) =>
-    Promise.all(groups.map((group) => countGroup(ctx, caller, group, request)));
+  const countAll = (request: SearchRequest | null) => countGroups(ctx, caller, groups, request);
   const found = await countAll(terms && { terms, words: "every" });
   const isEmpty = found.every(({ all }) => all === 0);
   const fallback =
@@ -104,25 +104,25 @@ const withoutFacet = (query: Filters, facet: Facet): Filters => {
 };
 const isFiltered = (query: Filters, facet: Facet) => OWN_FILTERS[facet].some((field) => query[field]);
 
-interface Counted {
-  counts: FacetCount[];
-  all: number;
+interface Counted extends CountedSource {
   isEstimate: boolean;
 }
 
-async function countGroup(
+async function countGroups(
   ctx: Context,
   caller: Caller,
-  { query, facets }: FacetGroup,
+  groups: FacetGroup[],
   request: SearchRequest | null,
-): Promise<Counted> {
-  const exact = await exactSource(ctx, query, facets);
-  const { counts, all } = await countFacets(
-    ctx,
-    exact ?? (await sampleSource(ctx, caller, { query, facets }, request)),
-    facets,
+): Promise<Counted[]> {
+  const exact = await Promise.all(groups.map(({ query, facets }) => exactSource(ctx, query, facets)));
+  const sources = groups.map(
+    async (group, at) => exact[at] ?? (await sampleSource(ctx, caller, group, request)),
   );
-  return { counts, all, isEstimate: !exact && all > SAMPLE };
+  const counted = await countFacets(
+    ctx,
+    (await Promise.all(sources)).map((source, at) => ({ ...source, facets: groups[at]?.facets ?? [] })),
+  );
+  return counted.map((one, at) => ({ ...one, isEstimate: !exact[at] && one.all > SAMPLE }));
 }
 
 /** null: no exact counts exist for these filters. */
@@ -141,24 +141,12 @@ async function sampleSource(
   { query, facets }: FacetGroup,
   request: SearchRequest | null,
 ): Promise<CountSource> {
-  const grouping = { facets, currency: currencyOf(ctx, query) };
-  if (!request) {
-    const where = await listConditions(ctx, caller, query);
-    // Few products are measured: of all others, the sample would miss them.
-    if (facets.every((facet) => SCORE_FACETS.includes(facet))) where.add("l.low is not null");
-    const { text, values } = where;
-    // The ids first, from an index that has the columns of most filters: a filter that few products pass reads no row of the others.
-    const ids = `select l.product_id from listings l ${text} order by l.purchases desc, l.product_id desc limit ${SAMPLE + 1}`;
-    const mostBought = `select l.* from (${ids}) s join listings l on l.product_id = s.product_id`;
-    return listingSource(mostBought, { values }, grouping);
-  }
-  const matches = await buildMatches(ctx, caller, query, request);
-  const columns = facets.flatMap((facet) => DOCUMENT_COLUMNS[facet] ?? []);
-  if (facets.every((facet) => DOCUMENT_COLUMNS[facet])) {
-    return listingSource(matches.any(SAMPLE + 1, columns), matches, grouping);
-  }
-  const found = `(${matches.any(SAMPLE + 1, ["product_id"])}) m join listings l on l.product_id = m.product_id`;
-  return listingSource(`select l.* from ${found}`, matches, grouping);
+  const sample = { facets, currency: currencyOf(ctx, query), limit: SAMPLE + 1 };
+  if (request) return matchesSource(await buildMatches(ctx, caller, query, request), sample);
+  const where = await listConditions(ctx, caller, query);
+  // Few products are measured: of all others, the sample would miss them.
+  if (facets.every((facet) => SCORE_FACETS.includes(facet))) where.add("l.low is not null");
+  return mostBoughtSource(where, sample);
 }
 
 function facetValues(counts: FacetCount[], facet: Facet) {
