@@ -93,6 +93,8 @@ const pagesOf = ({ orderId, refundId, payoutId }: Shop): [path: string, text: st
 /** Pages that come with all responses of their first view. */
 const COMPLETE = /^\/studio\/(runs|sales|sales\/\w+|refunds|reviews|discounts|referrals|payouts\/\w+)$/;
 
+const isOfPayoutAccount = (call: string) => call.includes("/payout-account");
+
 for (const look of looks) {
   test(`the studio, ${look.width} pixels, ${look.scheme}: each page is sound`, async () => {
     const shop = await openShop();
@@ -102,6 +104,8 @@ for (const look of looks) {
       if (COMPLETE.test(path)) assert.deepEqual(watched.calls, [], path);
       const name = path.replace(/(ord|refund|payout|rfn|po)_\w+/, "id");
       await mustBeSound(watched, `studio ${name}`);
+      // Two parts of the overview show it, and each request asks the payment provider.
+      if (path === "/studio") assert.equal(watched.calls.filter(isOfPayoutAccount).length, 1);
     });
     await context.close();
   });

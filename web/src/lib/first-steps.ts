@@ -1,7 +1,8 @@
 import type { List } from "@stoa/sdk";
-import { queryOptions } from "@tanstack/react-query";
+import { type QueryClient, queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
 import { ANY_SALE, NEWEST_OWN, NEWEST_PUBLISHED } from "../member-requests.ts";
+import { fetchPayoutAccount } from "../queries/selling.ts";
 
 export interface Step {
   title: string;
@@ -38,7 +39,7 @@ async function readBuyerProgress(): Promise<BuyerProgress> {
   return { purchases, providerKeys, runs };
 }
 
-async function readSellerProgress(): Promise<SellerProgress> {
+async function readSellerProgress(client: QueryClient): Promise<SellerProgress> {
   const [account, products, published] = await Promise.all([
     stoa.account.get(),
     hasAny(stoa.products.list(NEWEST_OWN)),
@@ -48,7 +49,7 @@ async function readSellerProgress(): Promise<SellerProgress> {
   const isSeller = account.permissions.includes("manage:products");
   const [sales, payouts] = await Promise.all([
     isSeller && hasAny(stoa.sales.list(ANY_SALE)),
-    isSeller ? stoa.payouts.account.get() : null,
+    isSeller ? fetchPayoutAccount(client) : null,
   ]);
   const payoutAccount = payouts !== null && payouts.account !== null;
   return { handle: account.handle !== null, products, published, payoutAccount, sales };
@@ -68,10 +69,10 @@ async function readIntegratorProgress(): Promise<IntegratorProgress> {
 /** What a member did already, by the resources that exist. */
 export const progressQuery = queryOptions({
   queryKey: ["first-steps", "all"],
-  queryFn: async (): Promise<Progress> => {
+  queryFn: async ({ client }): Promise<Progress> => {
     const [buyer, seller, integrator] = await Promise.all([
       readBuyerProgress(),
-      readSellerProgress(),
+      readSellerProgress(client),
       readIntegratorProgress(),
     ]);
     return { ...buyer, ...seller, ...integrator };
@@ -80,7 +81,7 @@ export const progressQuery = queryOptions({
 
 export const sellerProgressQuery = queryOptions({
   queryKey: ["first-steps", "seller"],
-  queryFn: readSellerProgress,
+  queryFn: ({ client }) => readSellerProgress(client),
 });
 
 export const ROLES = ["buyer", "seller", "integrator"] as const;

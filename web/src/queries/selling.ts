@@ -1,4 +1,4 @@
-import { queryOptions } from "@tanstack/react-query";
+import { type QueryClient, queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
 import { refundsOfSale, STUDIO_LIST } from "../member-requests.ts";
 
@@ -44,6 +44,10 @@ export const payoutAccountQuery = queryOptions({
   queryFn: async ({ signal }) => await stoa.payouts.account.get({ signal }),
   staleTime: 0,
 });
+
+/** For parts of one page that need it: each request asks the payment provider. */
+export const fetchPayoutAccount = (client: QueryClient) =>
+  client.fetchQuery({ ...payoutAccountQuery, staleTime: 5_000 });
 
 export const payoutsQuery = (page?: number) =>
   queryOptions({

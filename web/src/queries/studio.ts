@@ -3,6 +3,7 @@ import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { stoa } from "../api.ts";
 import { BALANCES, OWN_PRODUCTS, PRODUCT_NAMES, STUDIO_LIST, TASKS } from "../member-requests.ts";
 import { defined, oneOf, pageNumber, textOf } from "../routes/search-params.ts";
+import { fetchPayoutAccount } from "./selling.ts";
 
 /** The most that a page of the API has. */
 const MAX_LIMIT = 100;
@@ -130,14 +131,14 @@ const FAILING_SHARE = 0.1;
 /** What waits for the seller. */
 export const tasksQuery = queryOptions({
   queryKey: ["studio", "tasks"],
-  queryFn: async ({ signal }) => {
+  queryFn: async ({ client, signal }) => {
     const [refunds, reviews, rejected, suspended, runs, account] = await Promise.all([
       stoa.refunds.list(TASKS.refunds, { signal }).page(),
       stoa.reviews.listReceived(TASKS.reviews, { signal }).page(),
       stoa.products.list(TASKS.rejected, { signal }).page(),
       stoa.products.list(TASKS.suspended, { signal }).page(),
       stoa.products.runCounts(TASKS.runs, { signal }).page(),
-      stoa.payouts.account.get({ signal }),
+      fetchPayoutAccount(client),
     ]);
     const refused = [...rejected.data, ...suspended.data];
     const details = await Promise.all(
