@@ -12,7 +12,6 @@ export {
   findCommissionRate,
   findCountry,
   lockAccount,
-  lockOpenAccounts,
   updateAccount,
 } from "./queries.ts";
 

@@ -231,17 +231,6 @@ export const lockActiveAdmins = (tx: Tx) =>
     .forNoKeyUpdate()
     .execute();
 
-/**
- * None of them can be closed or banned until the transaction ends. The result omits closed and banned accounts.
- */
-export async function lockOpenAccounts(tx: Tx, ids: string[]) {
-  const { rows } = await sql<{ id: string; name: string; email: string }>`${prepared("lock_open_accounts")}
-    select id, name, email from users
-     where id = any (${ids}::uuid[]) and banned_at is null and closed_at is null
-     order by id for share`.execute(tx);
-  return rows;
-}
-
 export interface AccountValues {
   name: string;
   email: string;

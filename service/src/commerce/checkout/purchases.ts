@@ -1,7 +1,6 @@
 import type { CreatePurchase, NewPurchase, Purchase, PurchaseDetail } from "@stoa/contract";
-import { lockOpenAccounts } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
-import { findLiveEntitlement, majorOf } from "../../catalog/entitlements/entitlements.ts";
+import { majorOf } from "../../catalog/entitlements/entitlements.ts";
 import { findRunnableVersion } from "../../catalog/products/product-lookup.ts";
 import { avatarUrl } from "../../catalog/search/card.ts";
 import { type Context, type Member, viewOf } from "../../core/context.ts";
@@ -10,10 +9,9 @@ import { failPoint } from "../../core/fail-points.ts";
 import { requireUuid, toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { taxRateOf } from "../../core/money/percent.ts";
-import { required } from "../../core/required.ts";
-import type { Tx } from "../../platform/db/database.ts";
+import type { Queries } from "../../platform/db/database.ts";
 import { mapPage } from "../../platform/db/paging.ts";
-import { inPipelinedTransaction, waitForAll } from "../../platform/db/pipeline.ts";
+import { inPipelinedTransaction } from "../../platform/db/pipeline.ts";
 import { REFERRAL_COOKIE } from "../../platform/http/referral-cookie.ts";
 import { DataResponse } from "../../platform/http/route.ts";
 import { isChargeOpen } from "../charges/charge-queries.ts";
@@ -22,9 +20,9 @@ import { redeemDiscount } from "../discounts/redemption.ts";
 import { toOrderLines } from "../orders/order-lines.ts";
 import {
   findOpenOrder,
-  findOrder,
   findOwnOrder,
   insertOrder,
+  isAlreadyOwned,
   listOrders,
   type NewOrder,
   type OrderFilter,
@@ -35,7 +33,7 @@ import { expiredReferralError } from "../referrals/referrals.ts";
 import { completeOrder, orderTarget } from "./order-payment.ts";
 import { orderTimeline } from "./order-timeline.ts";
 import { downloadUrl, receiptUrls } from "./purchase-links.ts";
-import { alreadyOwnedError, matchesOffer, mustNotOwn, type Offer, offerPurchase } from "./quote.ts";
+import { matchesOffer, mustNotOwn, type Offer, offerPurchase } from "./quote.ts";
 
 /** `followedCode`: the referral code of a link that this browser followed in the last 30 days. The purchase consumes it. */
 export async function buyProduct(
@@ -74,42 +72,56 @@ export async function resumePurchase(ctx: Context, caller: Member, orderId: stri
     : null;
 }
 
-/**
- * Returns the buyer's one open order for the product, new or existing. The second entitlement check sees a purchase that completed during
- * the insert.
- */
+/** Returns the buyer's one open order for the product, new or existing. */
 async function placeOrder(ctx: Context, caller: Member, offer: Offer): Promise<PlacedOrder> {
-  const order = await inPipelinedTransaction(
-    ctx.pool,
-    (tx) => lockParties(tx, caller, offer),
-    (tx, parties) => insertPlaced(ctx, tx, offer, { ...toNewOrder(ctx, caller, offer), ...parties }),
-  );
+  let order: OrderRow | null;
+  try {
+    order = await insertPlaced(ctx, offer, toNewOrder(ctx, caller, offer));
+  } catch (error) {
+    if (!isAlreadyOwned(error)) throw error;
+    await mustNotOwn(ctx, caller, offer.product.id);
+    // A refund took the product back meanwhile.
+    return placeOrder(ctx, caller, offer);
+  }
   if (!order) return continueOpenOrder(ctx, caller, offer);
   failPoint(ctx, "order: created");
   return { order, isNew: true };
 }
 
-/** Returns null if the buyer has an open order for the product. */
-async function insertPlaced(ctx: Context, tx: Tx, offer: Offer, order: NewOrder): Promise<OrderRow | null> {
-  const { id, buyerId, productId } = order;
-  const [isNew, owned, inserted] = await waitForAll([
-    insertOrder(tx, order),
-    findLiveEntitlement(tx, buyerId, productId),
-    findOrder(tx, id),
-  ]);
-  if (!isNew) return null;
-  if (owned) throw alreadyOwnedError(owned.orderId);
-  const placed = required(inserted, "the order");
-  const result =
-    order.totalMinor === 0n ? await completeOrder(ctx, tx, placed, { mayHaveReview: true }) : placed;
-  // Last: order updates lock the code after counters and receipt number. A used-up code rolls everything back.
-  if (offer.discount) await redeemDiscount(tx, offer.discount, { id, buyerId });
-  await ctx.idempotencyKey?.bind(tx, toId("ord", id));
-  return result;
+/** Returns null if the buyer has an open order for the product. One statement, unless more depends on the insert. */
+async function insertPlaced(ctx: Context, offer: Offer, order: NewOrder): Promise<OrderRow | null> {
+  const isFree = order.totalMinor === 0n;
+  if (!isFree && !offer.discount && !ctx.idempotencyKey) return insertOrRefuse(ctx.db, order);
+  return inPipelinedTransaction(ctx.pool, nothingToRead, async (tx) => {
+    const placed = await insertOrRefuse(tx, order);
+    if (!placed) return null;
+    const result = isFree ? await completeOrder(ctx, tx, placed, { mayHaveReview: true }) : placed;
+    // Last: order updates lock the code after counters and receipt number. A used-up code rolls everything back.
+    if (offer.discount) await redeemDiscount(tx, offer.discount, order);
+    await ctx.idempotencyKey?.bind(tx, toId("ord", order.id));
+    return result;
+  });
+}
+
+const nothingToRead = async () => {};
+
+async function insertOrRefuse(db: Queries, order: NewOrder): Promise<OrderRow | null> {
+  const placement = await insertOrder(db, order);
+  if ("order" in placement) return placement.order;
+  switch (placement.refusedBy) {
+    case "buyer":
+      throw new ApiError("INVALID_API_KEY");
+    case "seller":
+      throw new ApiError("PRODUCT_UNAVAILABLE");
+    case "referrer":
+      throw expiredReferralError();
+    case "open order":
+      return null;
+  }
 }
 
 /** Copies all terms, so that later changes of the product, the code or a rate do not affect the order. */
-function toNewOrder(ctx: Context, caller: Member, offer: Offer): Omit<NewOrder, keyof Parties> {
+function toNewOrder(ctx: Context, caller: Member, offer: Offer): NewOrder {
   const { product, split, tax } = offer;
   const now = ctx.now();
   return {
@@ -142,22 +154,6 @@ function toNewOrder(ctx: Context, caller: Member, offer: Offer): Omit<NewOrder, 
     createdAt: now,
     askedAt: offer.methodId === null ? null : now,
   };
-}
-
-type Parties = Pick<NewOrder, "buyerName" | "buyerEmail" | "sellerName">;
-
-/**
- * The names on the receipt. The lock prevents closing or banning the accounts until the order is inserted; afterwards the open order does.
- */
-async function lockParties(tx: Tx, caller: Member, { product, referrer }: Offer): Promise<Parties> {
-  const referrerIds = referrer ? [referrer.userId] : [];
-  const people = await lockOpenAccounts(tx, [caller.userId, product.authorId, ...referrerIds]);
-  const buyer = people.find(({ id }) => id === caller.userId);
-  const seller = people.find(({ id }) => id === product.authorId);
-  if (!buyer) throw new ApiError("INVALID_API_KEY");
-  if (!seller) throw new ApiError("PRODUCT_UNAVAILABLE");
-  if (people.length < 2 + referrerIds.length) throw expiredReferralError();
-  return { buyerName: buyer.name, buyerEmail: buyer.email, sellerName: seller.name };
 }
 
 /**

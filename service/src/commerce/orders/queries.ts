@@ -5,10 +5,12 @@ import type { Context } from "../../core/context.ts";
 import { firstOf } from "../../core/required.ts";
 import type { CardSummary } from "../../integrations/payments/payments.ts";
 import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
+import { columnNames } from "../../platform/db/column-names.ts";
 import { compileOnce } from "../../platform/db/compile-once.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { EMPTY_PAGE, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import { waitForAll } from "../../platform/db/pipeline.ts";
+import { prepared } from "../../platform/db/prepared.ts";
 import { OPEN_CHARGE_STATUSES } from "../charges/charge-queries.ts";
 
 export interface NewOrder {
@@ -16,9 +18,6 @@ export interface NewOrder {
   buyerId: string;
   sellerId: string;
   productId: string;
-  buyerName: string;
-  buyerEmail: string;
-  sellerName: string;
   productTitle: string;
   productType: string;
   productVersion: string;
@@ -48,11 +47,7 @@ export interface NewOrder {
   askedAt: Date | null;
 }
 
-export interface OrderRow
-  extends Omit<
-    NewOrder,
-    "buyerName" | "buyerEmail" | "sellerName" | "feeBasisPoints" | "commissionBasisPoints" | "askedAt"
-  > {
+export interface OrderRow extends Omit<NewOrder, "feeBasisPoints" | "commissionBasisPoints" | "askedAt"> {
   sellerName: string;
   sellerHandle: string | null;
   sellerAvatar: string | null;
@@ -78,25 +73,72 @@ export interface OrderRow
   entitlementStatus: "active" | "held" | "revoked" | null;
 }
 
-/** Returns false if the buyer already has an open order for this product. */
-export async function insertOrder(tx: Tx, order: NewOrder): Promise<boolean> {
-  const { rows } = await insertOrderRow(tx, order);
-  return rows.length > 0;
+/** Why an order was not inserted: a closed or banned account, or the buyer's open order for the product. */
+export type PlacementRefusal = "buyer" | "seller" | "referrer" | "open order";
+
+interface Placement {
+  refusedBy: PlacementRefusal | null;
+  buyerName: string;
+  buyerEmail: string;
+  sellerName: string;
+  sellerHandle: string | null;
+  sellerAvatar: string | null;
+  latestVersion: string;
 }
 
-const insertOrderRow = compileOnce((db, order: NewOrder) =>
-  db
-    .insertInto("orders")
-    .values({ ...order, status: "pending" })
-    .onConflict((conflict) =>
-      conflict
-        .columns(["buyerId", "productId"])
-        // Literals, as in the index: with values, PostgreSQL cannot prepare the statement.
-        .where("status", "in", [sql.lit("pending"), sql.lit("requires_action")])
-        .doNothing(),
-    )
-    .returning("id"),
-);
+/**
+ * Inserts the order within its accounts' locks, by one statement that needs no transaction. Throws an error of
+ * `isAlreadyOwned` if the buyer owns the product.
+ */
+export async function insertOrder(
+  db: Queries,
+  order: NewOrder,
+): Promise<{ order: OrderRow } | { refusedBy: PlacementRefusal }> {
+  const { rows } = await sql<Placement>`${prepared("place_order")}
+    select refused_by as "refusedBy", buyer_name as "buyerName", buyer_email as "buyerEmail", seller_name as "sellerName",
+           seller_handle as "sellerHandle", seller_avatar as "sellerAvatar", latest_version as "latestVersion"
+      from place_order(${JSON.stringify(toColumns(order))})`.execute(db);
+  const placement = firstOf(rows);
+  return placement.refusedBy === null
+    ? { order: toInsertedRow(order, placement) }
+    : { refusedBy: placement.refusedBy };
+}
+
+/** Raised by place_order. */
+export const isAlreadyOwned = (error: unknown): boolean => (error as { code?: string }).code === "ST002";
+
+const toColumns = (order: NewOrder) =>
+  Object.fromEntries(
+    Object.entries(order).map(([name, value]) => [
+      columnNames.toSql(name),
+      typeof value === "bigint" ? String(value) : value,
+    ]),
+  );
+
+const toInsertedRow = (
+  { feeBasisPoints: _fee, commissionBasisPoints: _commission, askedAt: _askedAt, ...order }: NewOrder,
+  { buyerName, buyerEmail, sellerName, sellerHandle, sellerAvatar, latestVersion }: Placement,
+): OrderRow => ({
+  ...order,
+  sellerName,
+  sellerHandle,
+  sellerAvatar,
+  parties: { buyer: { name: buyerName, email: buyerEmail }, seller: { name: sellerName } },
+  latestVersion,
+  status: "pending",
+  refundedMinor: 0n,
+  refundingMinor: 0n,
+  processorFeeMinor: null,
+  receiptYear: null,
+  receiptNumber: null,
+  paymentMethod: null,
+  paymentId: null,
+  declineCode: null,
+  actionUrl: null,
+  completedAt: null,
+  maturesAt: null,
+  entitlementStatus: null,
+});
 
 const ORDER_COLUMNS = [
   "o.id",
