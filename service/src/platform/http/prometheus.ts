@@ -72,9 +72,22 @@ export interface MetricSources {
   siblings?: Siblings | null;
 }
 
+let ofThisProcess: Registry | undefined;
+
+/** Created once: prom-client cannot end the timer and the observer of these metrics, so each closed service would leave them behind. */
+function processRegistry(): Registry {
+  if (ofThisProcess === undefined) {
+    ofThisProcess = new Registry();
+    collectDefaultMetrics({ register: ofThisProcess });
+  }
+  return ofThisProcess;
+}
+
 export function createPrometheusMetrics(sources: MetricSources): PrometheusMetrics {
   const { registry } = sources;
-  collectDefaultMetrics({ register: registry });
+  const ownRegistry = () => Registry.merge([processRegistry(), registry]);
+  // They count from the start on.
+  processRegistry();
   const duration = new Histogram({
     name: "http_request_duration_seconds",
     help: "Time from the request's first byte to the answer's last",
@@ -101,10 +114,11 @@ export function createPrometheusMetrics(sources: MetricSources): PrometheusMetri
         readClock(),
         readEvents(),
       ]);
-      const ofProcesses = sources.siblings ? await mergeProcesses(registry, sources.siblings) : registry;
+      const own = ownRegistry();
+      const ofProcesses = sources.siblings ? await mergeProcesses(own, sources.siblings) : own;
       return Registry.merge([ofProcesses, shared]).metrics();
     },
-    own: () => registry.getMetricsAsJSON(),
+    own: () => ownRegistry().getMetricsAsJSON(),
     contentType: registry.contentType,
   };
 }
