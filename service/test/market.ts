@@ -220,25 +220,25 @@ export async function openMarket({
     nodes.push(node);
     return node;
   };
-  const service = await startNode();
-  const as = (key: string | null, userId = "") => clientOf(service.origin, key, userId);
+  const { origin } = await startNode();
+  const as = (key: string | null, userId = "") => clientOf(origin, key, userId);
 
-  return {
-    service,
-    origin: service.origin,
+  const market: Market = {
+    service: nodes[0]!,
+    origin,
     target: database.url,
     clock,
     logs,
     as,
     async createUser({ name = "Somebody", role, plan, permissions: granted = [...permissions] } = {}) {
-      const { ctx } = service;
+      const { ctx } = market.service;
       const email = `${randomUUID()}@example.com`;
       const userId = await createUser(ctx, { email, name, ...(role && { role }), ...(plan && { plan }) });
       const { key } = await createKeyAsOperator(ctx, { userId, name: "test", permissions: granted });
       return as(key, userId);
     },
     async createSession(userId, { secondFactor = false } = {}) {
-      const { ctx } = service;
+      const { ctx } = market.service;
       const user = await findUser(ctx, toId("usr", userId));
       const source = { ip: "127.0.0.1", userAgent: null, requestId: "test" };
       return as(await startSession(ctx, ctx.db, { user, via: "operator", secondFactor, source }), userId);
@@ -248,21 +248,25 @@ export async function openMarket({
       mustBeProved = false;
     },
     async query(text, values) {
-      const result = await service.ctx.pool.query(text, values);
+      const result = await market.service.ctx.pool.query(text, values);
       await Promise.all(nodes.map(({ ctx }) => ctx.notifications.catchUp()));
       return result;
     },
     async close() {
-      const { pool, end } = keepPool(service.ctx.pool, database.url);
+      const { pool, end } = keepPool(market.service.ctx.pool, database.url);
       await Promise.all(nodes.map((node) => node.close()));
       const check = mustBeProved ? problemsIn(pool) : Promise.resolve([]);
       const problems = await check.finally(end);
       await rm(dataDir, { recursive: true });
       await database.drop();
+      // Test files of this process stay loaded, and with them their markets.
+      nodes.length = 0;
+      Object.assign(market, { service: null });
       assert.deepEqual(undeclared.map(String), [], "every answer fits the contract");
       assert.deepEqual(problems, [], "the ledger agrees with all that money moved for");
     },
   };
+  return market;
 }
 
 /**
