@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { permissions } from "@stoa/contract";
 import { createKeyAsOperator } from "@stoa/service/accounts/api-keys/keys.ts";
 import { createUser } from "@stoa/service/accounts/people/users.ts";
@@ -13,7 +14,7 @@ import type { Lane } from "../load.ts";
 import { type Measured, measure } from "../measure.ts";
 import type { Options } from "../options.ts";
 import { hasPgbench, pgbench, WITHOUT_PGBENCH } from "../pgbench.ts";
-import { atEnd } from "../processes.ts";
+import { atEnd, startScript } from "../processes.ts";
 import { median } from "../quantile.ts";
 import { type Replay, replayOf, without } from "../replay.ts";
 import { comparedWithAim, ms, type Report } from "../report.ts";
@@ -30,6 +31,8 @@ const WARM_UP = { atOnce: 10, purchases: 200 };
 const PGBENCH_SECONDS = 3;
 const SELLERS = 20;
 const AIM_OF_PGBENCH = 0.2;
+/** Of the fake provider alone. */
+const CHARGES = { atOnce: 10, warmUp: 200, charges: 1_000 };
 /** More than pgbench can run in its time. */
 const TURNS = 30_000;
 
@@ -71,8 +74,43 @@ export async function measurePurchases(options: Options): Promise<Report> {
       if (isCompared) result.bare.push(await turn(shop, replay, result));
     }
   }
+  const provider = await measureProvider(shop);
   await mustBeProved(pool);
-  return reportOf(results, isCompared, cost);
+  return reportOf(results, isCompared, { ...cost, provider });
+}
+
+/** What the fake provider takes of a purchase: a charge and its webhook, in a process of its own. */
+async function measureProvider(shop: Shop): Promise<Pick<Measured, "nodeMs" | "databaseMs">> {
+  const known = new Set(await shop.backends());
+  const receiver = startScript(new URL("../receiver.ts", import.meta.url), []);
+  const [url] = await receiver.waitForLine(/^http:.*/);
+  const input = JSON.stringify(shop.connection);
+  const provider = startScript(new URL("../payment-provider.ts", import.meta.url), [url], { input });
+  const [origin] = await provider.waitForLine(/^http:.*/);
+  const target = {
+    ...{ origin, pid: provider.pid },
+    backends: async () => (await shop.backends()).filter((pid) => !known.has(pid)),
+  };
+  const charge = (amount: number) =>
+    measure(target, { connections: CHARGES.atOnce, amount, lanes: chargesOf(amount) });
+  await charge(CHARGES.warmUp);
+  const measured = await charge(CHARGES.charges);
+  await provider.end();
+  await receiver.end();
+  return measured;
+}
+
+function chargesOf(amount: number): Lane[] {
+  const body = JSON.stringify({
+    ...{ amountMinor: 1_000, currency: "USD", methodId: "pm_test_ok" },
+    ...{ customerId: "bench", description: "Bench" },
+  });
+  return Array.from({ length: CHARGES.atOnce }, () =>
+    Array.from({ length: Math.ceil(amount / CHARGES.atOnce) }, () => ({
+      ...{ method: "POST", path: "/v1/charges", body },
+      headers: { "content-type": "application/json", "idempotency-key": randomUUID() },
+    })),
+  );
 }
 
 async function prepare(ctx: Context, pool: pg.Pool) {
@@ -210,7 +248,12 @@ async function mustBeProved(pool: pg.Pool): Promise<void> {
 function reportOf(
   results: Result[],
   isCompared: boolean,
-  { statements, roundTrips, transactions }: ReturnType<typeof costOf>,
+  {
+    statements,
+    roundTrips,
+    transactions,
+    provider,
+  }: ReturnType<typeof costOf> & { provider: Pick<Measured, "nodeMs" | "databaseMs"> },
 ): Report {
   const rows = results.map(({ market, atOnce, ours, bare }) => {
     const middle = (which: keyof Measured) => median(ours.map((result) => result[which]));
@@ -241,7 +284,7 @@ function reportOf(
       isCompared
         ? "`pgbench` is the same statements with the same values, as many at once, without a service and without what the fake provider writes."
         : WITHOUT_PGBENCH,
-      `${ROUNDS} rounds in turn, medians; the CPU is that of a purchase, the fake provider's part included. No product is bought twice by a person, and \`ledger verify\` finds nothing wrong behind all of it.`,
+      `${ROUNDS} rounds in turn, medians; the CPU is that of a purchase. It includes the fake provider, which runs in the service's process: alone in a process of its own it takes ${provider.nodeMs.toFixed(2)} ms of Node and ${provider.databaseMs.toFixed(2)} ms of PostgreSQL for a charge and its webhook, at ${CHARGES.atOnce} at once. No product is bought twice by a person, and \`ledger verify\` finds nothing wrong behind all of it.`,
     ],
   };
 }
