@@ -1,4 +1,4 @@
--- Version 2
+-- Version 3
 
 -- Creates one delivery for each event and subscribed endpoint, and numbers the events. A batch has the `oldest` events, and `by_account`
 -- events of the accounts after `after` in equal shares, so that a burst of one account delays no other. One statement, so that no process
@@ -53,15 +53,18 @@ begin
   last_account := case when cardinality(accounts) >= by_account then accounts[cardinality(accounts)] end;
   handled := coalesce(cardinality(chosen), 0);
   if handled > 0 then
-    perform insert_deliveries(
-      array(select encode(overlay(uuid_send(first_id) placing substring(int4send(pair.n::integer) from 2) from 14 for 3), 'hex')::uuid
-              from unnest(wanted_events, wanted_endpoints) with ordinality as pair (event_id, endpoint_id, n)
-             where pair.event_id = any (chosen) order by pair.n),
-      array(select pair.event_id from unnest(wanted_events, wanted_endpoints) with ordinality as pair (event_id, endpoint_id, n)
-             where pair.event_id = any (chosen) order by pair.n),
-      array(select pair.endpoint_id from unnest(wanted_events, wanted_endpoints) with ordinality as pair (event_id, endpoint_id, n)
-             where pair.event_id = any (chosen) order by pair.n),
-      at, false);
+    -- Most events have no endpoint, and a call with empty arrays took a seventh of this function's time.
+    if wanted_events is not null then
+      perform insert_deliveries(
+        array(select encode(overlay(uuid_send(first_id) placing substring(int4send(pair.n::integer) from 2) from 14 for 3), 'hex')::uuid
+                from unnest(wanted_events, wanted_endpoints) with ordinality as pair (event_id, endpoint_id, n)
+               where pair.event_id = any (chosen) order by pair.n),
+        array(select pair.event_id from unnest(wanted_events, wanted_endpoints) with ordinality as pair (event_id, endpoint_id, n)
+               where pair.event_id = any (chosen) order by pair.n),
+        array(select pair.endpoint_id from unnest(wanted_events, wanted_endpoints) with ordinality as pair (event_id, endpoint_id, n)
+               where pair.event_id = any (chosen) order by pair.n),
+        at, false);
+    end if;
     numbers := array(select nextval('events_seq') from unnest(chosen));
     update events set seq = numbers[array_position(chosen, id)] where id = any (chosen);
     update event_recipients set seq = numbers[array_position(chosen, event_id)] where event_id = any (chosen);
