@@ -60,7 +60,13 @@ test("a pipelined transaction that waits by commitWith: the commit follows the l
       ]),
   );
   await assert.rejects(failsBeforeItsStatement, RangeError);
-  assert.deepEqual(await listNotes(), ["a", "b", "c", "e", "f", "g", "h"]);
+  const startsTooLate = inPipelinedTransaction(
+    pool(),
+    async () => {},
+    (tx, _, commitWith) => commitWith([insertNote(tx, "m").then(() => insertNote(tx, "n"))]),
+  );
+  await assert.rejects(startsTooLate, /after the commit/);
+  assert.deepEqual(await listNotes(), ["a", "b", "c", "e", "f", "g", "h", "m"]);
   await market.query("delete from notes where note > 'd'");
 });
 

@@ -78,9 +78,12 @@ export const inPipelinedTransaction = <Found, T>(
       return result;
     } catch (error) {
       await committed?.catch(() => {});
+      allowStatements(client);
       // The pool drops a connection that is lost.
       await client.query("rollback").catch(() => {});
       throw error;
+    } finally {
+      allowStatements(client);
     }
   });
 
@@ -100,13 +103,28 @@ function sendCommitWith(client: PipelineClient, last: readonly unknown[]): Promi
     // As in `writeTogether`: after all statements that start now.
     process.nextTick(() => {
       if (hasFailed) resolve(null);
-      else client.query("commit").then(resolve, reject);
+      else {
+        client.query("commit").then(resolve, reject);
+        refuseStatements(client);
+      }
       stream.uncork();
     });
   });
   // It is awaited only after the statements.
   committed.catch(() => {});
   return committed;
+}
+
+/** A statement behind the commit would be a transaction of its own. */
+function refuseStatements(client: PipelineClient): void {
+  client.query = () => {
+    throw new Error("A statement was started after the commit of its transaction was sent");
+  };
+}
+
+/** By the method of its class again. */
+function allowStatements(client: Partial<PipelineClient>): void {
+  delete client.query;
 }
 
 async function withPipeline<T>(
