@@ -11,9 +11,10 @@ export interface Pattern {
 
 const HERE = import.meta.dirname;
 
-/** In the order of the files; every second pattern of a kind is held back. */
-export const readPatterns = (): Pattern[] =>
-  readdirSync(HERE)
+/** In the order of the files, and the same at each call; every second pattern of a kind is held back. */
+export function readPatterns(): Pattern[] {
+  seed = FIRST_SEED;
+  return readdirSync(HERE)
     .filter((name) => name.endsWith(".json"))
     .flatMap((name) => {
       const bySource = JSON.parse(readFileSync(`${HERE}/${name}`, "utf8")) as Record<string, string[]>;
@@ -25,6 +26,7 @@ export const readPatterns = (): Pattern[] =>
           isHeldBack: index % 2 === 1,
         }));
     });
+}
 
 /** The CC0 prompts of the README. */
 export const readHarmlessPrompts = (): string[] =>
@@ -95,9 +97,10 @@ function toBase32(text: string): string {
     .join("");
 }
 
-let seed = 20_260_320;
+const FIRST_SEED = 20_260_320;
+let seed = FIRST_SEED;
 
-/** The same in each run: a linear congruential generator. */
+/** A linear congruential generator. */
 function pick(alphabet: string, length: string): string {
   let text = "";
   for (let index = 0; index < Number(length); index++) {
