@@ -62,8 +62,8 @@ function callAnswered(
   return answer;
 }
 
-/** A function that writes is called by `select`. */
-export const isWrite = (text: string): boolean => /\bplace_order\(/.test(text);
+/** A `select` of a function that writes. */
+export const callsWritingFunction = (text: string): boolean => /\bplace_order\(/.test(text);
 
 /** What a request costs the database. */
 export function costOf(asked: Asked[]): { statements: number; roundTrips: number; transactions: number } {
@@ -71,7 +71,7 @@ export function costOf(asked: Asked[]): { statements: number; roundTrips: number
   let transactions = 0;
   for (const { connection, text } of asked) {
     if (/^begin/i.test(text)) open.add(connection);
-    const isOnlyRead = /^\s*(?:--[^\n]*\n\s*)?select/i.test(text) && !isWrite(text);
+    const isOnlyRead = /^\s*(?:--[^\n]*\n\s*)?select/i.test(text) && !callsWritingFunction(text);
     if (/^commit/i.test(text) || (!open.has(connection) && !isOnlyRead)) transactions++;
     if (/^(commit|rollback)/i.test(text)) open.delete(connection);
   }

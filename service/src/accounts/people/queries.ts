@@ -1,7 +1,6 @@
 import type { Plan, ProfileLink, Quota, Role } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { prepared } from "../../platform/db/prepared.ts";
 
 export interface NewUser {
   id: string;

@@ -32,15 +32,15 @@ const conditionsOf: Record<ChargedTable, Conditions> = {
 };
 
 export async function findStatus(db: Queries, table: ChargedTable, id: string): Promise<string | undefined> {
-  const { rows } = await findStatusOf[table](db, { id });
+  const { rows } = await statusQueries[table](db, { id });
   return rows[0]?.status;
 }
 
-const findStatusIn = (table: ChargedTable) =>
+const statusQuery = (table: ChargedTable) =>
   compileOnce((db, { id }: { id: string }) => db.selectFrom(table).select("status").where("id", "=", id));
-const findStatusOf = {
-  orders: findStatusIn("orders"),
-  subscriptionPayments: findStatusIn("subscriptionPayments"),
+const statusQueries = {
+  orders: statusQuery("orders"),
+  subscriptionPayments: statusQuery("subscriptionPayments"),
 };
 
 /** Returns false if the row is no longer open and must not be charged. */

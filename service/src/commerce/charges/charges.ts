@@ -141,9 +141,10 @@ export async function syncCharge<Row extends ChargedRow>(
   publicId: string,
 ): Promise<void> {
   const id = toUuid(target.idPrefix, publicId);
-  // Most webhooks arrive after the response to the charge, which settled the row.
-  const status = id === null ? undefined : await findStatus(ctx.db, target.table, id);
-  if (id === null || status === undefined || isFinal({ status })) return;
+  if (id === null) return;
+  // Most webhooks arrive after the response to the charge, whose settlement made the row final.
+  const status = await findStatus(ctx.db, target.table, id);
+  if (status === undefined || isFinal({ status })) return;
   const result = await ctx.integrations.payments.findCharge(publicId);
   if (isKnown(result)) await settleById(ctx, target, id, result);
 }

@@ -70,12 +70,12 @@ export async function settleOrder(ctx: Context, orderId: string, settlement: Set
   const { settled, refundId } = await inPipelinedTransaction(
     ctx.pool,
     (tx) => lockOrderToSettle(tx, orderId),
-    async (tx, found, commitWith): Promise<Settled> => {
+    async (tx, found): Promise<Settled> => {
       if (!found) throw new ApiError("ORDER_NOT_FOUND");
       const { order } = found;
       if (!isChargeOpen(order) && order.status !== "canceled") return { settled: order };
       if (settlement.state !== "succeeded") return { settled: await recordUnpaid(tx, order, settlement) };
-      return applyPayment(ctx, tx, found, settlement, commitWith);
+      return applyPayment(ctx, tx, found, settlement);
     },
   );
   if (!refundId) return settled;
@@ -102,16 +102,12 @@ async function recordUnpaid(tx: Tx, order: OrderRow, settlement: Unpaid): Promis
 async function applyPayment(
   ctx: Context,
   tx: Tx,
-  { order, usability }: OrderToSettle,
+  { order, usability, hasReview }: OrderToSettle,
   { paymentId, method, feeMinor }: Paid,
-  commitWith: typeof waitForAll,
 ): Promise<Settled> {
   const paid = { ...order, paymentId, paymentMethod: method, processorFeeMinor: feeMinor };
   if (!isUsable(usability)) return { settled: paid, refundId: await refundUnusablePayment(ctx, tx, paid) };
-  const { hasReview } = usability;
-  // The rating of a review changes by what its lock reads, so that not all statements start at once.
-  const waitFor = hasReview ? waitForAll : commitWith;
-  return { settled: await completeOrder(ctx, tx, paid, { mayHaveReview: hasReview, waitFor }) };
+  return { settled: await completeOrder(ctx, tx, paid, { mayHaveReview: hasReview }) };
 }
 
 const isUsable = ({ isOwned, isPartyGone, moderationCode }: Usability): boolean =>
@@ -125,13 +121,14 @@ export async function completeOrder(
   ctx: Context,
   tx: Tx,
   order: OrderRow,
-  { mayHaveReview, waitFor = waitForAll }: { mayHaveReview: boolean; waitFor?: typeof waitForAll },
+  { mayHaveReview }: { mayHaveReview: boolean },
 ): Promise<OrderRow> {
   const now = ctx.now();
   const maturesAt = maturityDate(order, now);
   const bought = { id: order.id, buyerId: order.buyerId, productId: order.productId };
   const effects = [
     grantEntitlement(ctx, tx, { ...bought, version: order.productVersion }),
+    // Of an earlier purchase, which was refunded.
     ...(mayHaveReview ? [includeReviewInRating(tx, order.buyerId, order.productId)] : []),
     postSale(ctx, tx, { ...order, maturesAt }, now),
     countSale(tx, order.productId, now),
@@ -139,7 +136,7 @@ export async function completeOrder(
     notifySeller(ctx, tx, order),
   ];
   const completed = completeWithReceipt(ctx, tx, order, now, maturesAt);
-  await waitFor([...effects, completed]);
+  await waitForAll([...effects, completed]);
   return { ...(await completed), entitlementStatus: "active" };
 }
 
@@ -192,12 +189,7 @@ async function completeWithReceipt(
     paymentMethod: JSON.stringify(paymentMethod),
     processorFeeMinor,
   };
-  const [completion] = await waitForAll([
-    completeOrderRow(tx, order, { ...payment, completedAt: now, maturesAt }),
-    failBeforeCommit(ctx),
-  ]);
+  const completion = await completeOrderRow(tx, order, { ...payment, completedAt: now, maturesAt });
+  failPoint(ctx, "order: settling");
   return { ...order, ...completion };
 }
-
-/** With the last statement and not after it, since the commit may be sent with it. */
-const failBeforeCommit = async (ctx: Context) => failPoint(ctx, "order: settling");

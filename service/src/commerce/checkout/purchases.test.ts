@@ -3,10 +3,12 @@ import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { runs } from "../../../test/full-size.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
-import { type Asked, askedDuring, costOf, isWrite } from "../../../test/statements.ts";
+import { type Asked, askedDuring, callsWritingFunction, costOf } from "../../../test/statements.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
+import { findOrder, insertOrder } from "../orders/queries.ts";
 
 let market: Market;
 let seller: Client;
@@ -56,11 +58,11 @@ test("POST /purchases: returns the completed order with its links", async () => 
 
 /** Without what the provider writes, and what its webhook reads meanwhile. */
 function withoutProvider(asked: Asked[]): Asked[] {
-  const firstWrite = asked.findIndex(({ text }) => isWrite(text));
+  const inserted = asked.findIndex(({ text }) => callsWritingFunction(text));
   const open = new Set<number>();
   return asked.filter(({ connection, text }, at) => {
     if (/^begin/i.test(text)) open.add(connection);
-    const isOwn = at <= firstWrite || open.has(connection) || !/^\s*select/i.test(text);
+    const isOwn = at <= inserted || open.has(connection) || !/^\s*select/i.test(text);
     if (/^commit/i.test(text)) open.delete(connection);
     return isOwn && !text.includes("fake_provider");
   });
@@ -72,15 +74,43 @@ test("POST /purchases: statements, round trips and transactions", async () => {
   // The first request of a key reads it, and records its use.
   await buyer.get("/v1/account");
   const asked = withoutProvider(await askedDuring(() => buyProduct(buyer, productId)));
-  assert.deepEqual(costOf(asked), { statements: 16, roundTrips: 4, transactions: 2 });
+  assert.deepEqual(costOf(asked), { statements: 16, roundTrips: 5, transactions: 2 });
   const settlement = asked.slice(asked.findIndex(({ text }) => text.startsWith("begin")) + 1);
-  assert.equal(settlement.at(-1)!.text, "commit", "nothing is sent after it");
   const LOCKS = /for update|into "entitlements"|update product_stats|"receipt_counters"/i;
   assert.deepEqual(
     settlement.flatMap(({ text }) => LOCKS.exec(text)?.[0] ?? []),
     ["for update", 'into "entitlements"', "update product_stats", '"receipt_counters"'],
     "the order, entitlement, counters and receipt number are locked in this order",
   );
+});
+
+test("POST /purchases: the buyer gets the product during the insert: 409, and no order remains", async () => {
+  const productId = await createProduct(seller);
+  const buyer = await market.createUser();
+  const orderId = await buyProduct(buyer, productId);
+  const setStatus = "update entitlements set status = $1 where order_id = $2";
+  await market.query(setStatus, ["revoked", toUuid("ord", orderId)]);
+  const client = await market.service.ctx.pool.connect();
+  await client.query("begin");
+  await client.query("select from users where id = $1 for no key update", [buyer.userId]);
+  await client.query(setStatus, ["active", toUuid("ord", orderId)]);
+  const buying = buy(buyer, productId);
+  await waitForBlockedStatements(market);
+  await client.query("commit");
+  client.release();
+  assert.equal(assertError(await buying, 409, "ALREADY_PURCHASED").orderId, orderId);
+  assert.equal((await ordersOf(buyer)).meta.total, 1);
+});
+
+test("insertOrder: returns the row that it inserts", async () => {
+  const { ctx } = market.service;
+  const [first, second] = [await market.createUser(), await market.createUser()];
+  const orderId = await buyProduct(first, await createProduct(seller));
+  const bought = (await findOrder(ctx.db, toUuid("ord", orderId)!))!;
+  const added = { feeBasisPoints: 1_000, commissionBasisPoints: 0, askedAt: null };
+  const placed = await insertOrder(ctx.db, { ...bought, ...added, id: ctx.newId(), buyerId: second.userId });
+  assert.ok("order" in placed);
+  assert.deepEqual(await findOrder(ctx.db, placed.order.id), placed.order);
 });
 
 test("GET /purchases/{id}: lines, card and entitlement", async () => {

@@ -185,6 +185,7 @@ suite("a failed step", () => {
       const input = await createInput();
       site.failsAt = step;
       assertError(await buy(input), 500, "INTERNAL_ERROR");
+      if (step === "order: settling") assert.deepEqual(await statusesOf(input), ["pending"]);
       site.failsAt = "";
       await repeatPurchase(input);
       await assertBoughtOnce(input);

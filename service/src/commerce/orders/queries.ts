@@ -86,17 +86,13 @@ interface Placement {
   latestVersion: string;
 }
 
-/**
- * Inserts the order within its accounts' locks, by one statement that needs no transaction. Throws an error of
- * `isAlreadyOwned` if the buyer owns the product.
- */
+/** One statement, which needs no transaction. Throws an error that `isAlreadyOwned` recognizes if the buyer owns the product. */
 export async function insertOrder(
   db: Queries,
   order: NewOrder,
 ): Promise<{ order: OrderRow } | { refusedBy: PlacementRefusal }> {
   const { rows } = await sql<Placement>`${prepared("place_order")}
-    select refused_by as "refusedBy", buyer_name as "buyerName", buyer_email as "buyerEmail", seller_name as "sellerName",
-           seller_handle as "sellerHandle", seller_avatar as "sellerAvatar", latest_version as "latestVersion"
+    select refused_by, buyer_name, buyer_email, seller_name, seller_handle, seller_avatar, latest_version
       from place_order(${JSON.stringify(toColumns(order))})`.execute(db);
   const placement = firstOf(rows);
   return placement.refusedBy === null
@@ -234,26 +230,26 @@ const lockOrderRow = compileOnce((tx, { id }: { id: string }) =>
   tx.selectFrom("orders").select("id").where("id", "=", id).forUpdate(),
 );
 
-/** Why a paid order would give its buyer nothing, and what its completion must change. */
+/** Why a paid order would give its buyer nothing. */
 export interface Usability {
   isOwned: boolean;
   moderationCode: SuspensionReason | null;
   isPartyGone: boolean;
-  /** Of an earlier purchase. Only who owns the product can write one. */
-  hasReview: boolean;
 }
 
 export interface OrderToSettle {
   order: OrderRow;
   usability: Usability;
+  /** Of an earlier purchase, which was refunded: only an owner of the product can write a review. */
+  hasReview: boolean;
 }
 
-/** As `lockOrder`; one statement reads both after the wait for the lock. */
+/** Locks the order, then reads it with its usability by one statement. */
 export async function lockOrderToSettle(tx: Tx, id: string): Promise<OrderToSettle | undefined> {
   const [, { rows }] = await waitForAll([lockOrderRow(tx, { id }), findOrderToSettle(tx, { id })]);
   if (!rows[0]) return undefined;
   const { isOwned, moderationCode, isPartyGone, hasReview, ...order } = rows[0];
-  return { order: toBigintAmounts(order), usability: { isOwned, moderationCode, isPartyGone, hasReview } };
+  return { order: toBigintAmounts(order), usability: { isOwned, moderationCode, isPartyGone }, hasReview };
 }
 
 const findOrderToSettle = compileOnce((db, { id }: { id: string }) =>
@@ -281,7 +277,7 @@ const findOrderToSettle = compileOnce((db, { id }: { id: string }) =>
         .as("hasReview"),
     ])
     .where("o.id", "=", id)
-    .$castTo<NumberAmounts<OrderRow> & Usability>(),
+    .$castTo<NumberAmounts<OrderRow> & Usability & Pick<OrderToSettle, "hasReview">>(),
 );
 
 export interface OrderFilter extends Paging {

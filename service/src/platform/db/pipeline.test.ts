@@ -35,41 +35,6 @@ test("a pipelined transaction: begin and reads, all writes, and the commit are a
   assert.deepEqual(await listNotes(), ["a", "b", "c"]);
 });
 
-test("a pipelined transaction that waits by commitWith: the commit follows the last statement in its round trip", async () => {
-  const write = (notes: string[]) =>
-    inPipelinedTransaction(
-      pool(),
-      async () => {},
-      (tx, _, commitWith) => commitWith(notes.map((note) => insertNote(tx, note))),
-    );
-  const asked = await askedDuring(() => write(["e", "f"]));
-  assert.deepEqual(costOf(asked), { statements: 4, roundTrips: 2, transactions: 1 });
-  assert.equal(asked.at(-1)!.text, "commit");
-  assert.equal(await writesDuring(() => write(["g", "h"])), 2);
-  await assert.rejects(write(["i", "a", "j"]), { code: "23505" });
-  const failsBeforeItsStatement = inPipelinedTransaction(
-    pool(),
-    async () => {},
-    (tx, _, commitWith) =>
-      commitWith([
-        insertNote(tx, "k"),
-        (async () => {
-          throw new RangeError("the entries do not sum to zero");
-        })(),
-        insertNote(tx, "l"),
-      ]),
-  );
-  await assert.rejects(failsBeforeItsStatement, RangeError);
-  const startsTooLate = inPipelinedTransaction(
-    pool(),
-    async () => {},
-    (tx, _, commitWith) => commitWith([insertNote(tx, "m").then(() => insertNote(tx, "n"))]),
-  );
-  await assert.rejects(startsTooLate, /after the commit/);
-  assert.deepEqual(await listNotes(), ["a", "b", "c", "e", "f", "g", "h", "m"]);
-  await market.query("delete from notes where note > 'd'");
-});
-
 test("statements in order: one round trip in a pipeline, one each in another transaction", async () => {
   const read = (tx: Queries) =>
     sendInOrder(tx, [

@@ -55,77 +55,27 @@ export const inPipeline = <T>(pool: pg.Pool, work: (db: Queries) => Promise<T>):
 /**
  * A transaction whose statements are sent together if they start together: a round trip each for `read`, for `work` if
  * it starts all at once, and for the commit. `read` only reads and locks, because `begin` may turn out to have failed.
- * `work` may wait for its last statements by `commitWith`, which waits as `waitForAll` does and sends the commit with them.
  */
 export const inPipelinedTransaction = <Found, T>(
   pool: pg.Pool,
   read: (tx: Tx) => Promise<Found>,
-  work: (tx: Tx, found: Found, commitWith: typeof waitForAll) => Promise<T>,
+  work: (tx: Tx, found: Found) => Promise<T>,
 ): Promise<T> =>
   withPipeline(pool, async (client, tx) => {
-    let committed: Promise<pg.QueryResult | null> | undefined;
-    const commitWith: typeof waitForAll = (last) => {
-      committed = sendCommitWith(client, last);
-      return waitForAll(last);
-    };
     try {
       writeTogether(client);
       const [, found] = await waitForAll([client.query("begin"), read(tx)]);
       writeTogether(client);
-      const result = await work(tx, found, commitWith);
-      const { command } = (await committed) ?? (await client.query("commit"));
+      const result = await work(tx, found);
+      const { command } = await client.query("commit");
       if (command !== "COMMIT") throw new Error("A statement failed, so the transaction was rolled back");
       return result;
     } catch (error) {
-      await committed?.catch(() => {});
-      allowStatements(client);
       // The pool drops a connection that is lost.
       await client.query("rollback").catch(() => {});
       throw error;
-    } finally {
-      allowStatements(client);
     }
   });
-
-/**
- * If one of the statements fails, PostgreSQL answers the commit with a rollback. A function that throws before it sends its
- * statement has done so by the next tick: then no commit is sent, and null is returned.
- */
-function sendCommitWith(client: PipelineClient, last: readonly unknown[]): Promise<pg.QueryResult | null> {
-  const { stream } = client.connection;
-  let hasFailed = false;
-  for (const work of last)
-    Promise.resolve(work).catch(() => {
-      hasFailed = true;
-    });
-  stream.cork();
-  const committed = new Promise<pg.QueryResult | null>((resolve, reject) => {
-    // As in `writeTogether`: after all statements that start now.
-    process.nextTick(() => {
-      if (hasFailed) resolve(null);
-      else {
-        client.query("commit").then(resolve, reject);
-        refuseStatements(client);
-      }
-      stream.uncork();
-    });
-  });
-  // It is awaited only after the statements.
-  committed.catch(() => {});
-  return committed;
-}
-
-/** A statement behind the commit would be a transaction of its own. */
-function refuseStatements(client: PipelineClient): void {
-  client.query = () => {
-    throw new Error("A statement was started after the commit of its transaction was sent");
-  };
-}
-
-/** By the method of its class again. */
-function allowStatements(client: Partial<PipelineClient>): void {
-  delete client.query;
-}
 
 async function withPipeline<T>(
   pool: pg.Pool,

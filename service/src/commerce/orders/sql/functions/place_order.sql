@@ -1,7 +1,7 @@
 -- Version 1
 
--- Inserts a pending order of these terms, and returns the names for its receipt and what else its row joins. One statement, so that a purchase
--- needs no transaction around it. `refused_by` says why nothing was inserted:
+-- Inserts a pending order by these terms. Returns the names for its receipt and the columns that its row joins. One statement, so that a purchase
+-- needs no transaction around it, whose beginning would set the lock timeout. `refused_by` says why nothing was inserted:
 --   buyer, seller, referrer  the account is closed or banned
 --   open order               the buyer has one for this product
 -- Raises ST002 if the buyer owns the product. Each query sees what was committed before it began, so the last one sees a purchase that
@@ -9,7 +9,7 @@
 -- The lock prevents closing or banning the accounts until the order is inserted; afterwards the open order does.
 create or replace function place_order(terms json)
 returns table (refused_by text, buyer_name text, buyer_email text, seller_name text, seller_handle text, seller_avatar text, latest_version text)
-language plpgsql as $$
+language plpgsql set lock_timeout = '10s' as $$
 #variable_conflict use_variable
 declare
   new_order constant orders := json_populate_record(null::orders, terms);
