@@ -1,6 +1,6 @@
 /**
- * The fake payment provider in a process of its own, with its tables in the database whose connection stdin has as JSON.
- * Sends its webhooks to the URL of the first argument, and prints its own.
+ * Runs the fake payment provider in its own process. Reads the database connection as JSON from stdin, sends webhooks to the URL
+ * in the first argument, and prints its own URL.
  */
 import { json } from "node:stream/consumers";
 import { openPostgresStore, startFakeProvider } from "@stoa/service/integrations/payments/fake-payments.ts";

@@ -26,6 +26,9 @@ export function replayOf(
     if (text === "") return "''";
     const known = names.get(text);
     if (known) return `:${known}`;
+    const members = membersWithId(text);
+    if (members)
+      return `json_build_object(${members.map(([name, member]) => `'${name}', ${variableOf(member)}::text`).join(", ")})`;
     const name = UUID.test(text) ? `made_${made.length}` : `constant_${Object.keys(constants).length}`;
     names.set(text, name);
     if (UUID.test(text)) made.push(name);
@@ -36,6 +39,13 @@ export function replayOf(
     ({ text, values }) => `${text.replace(/\$(\d+)/g, (_, place) => variableOf(values[Number(place) - 1]))};`,
   );
   return { script: [beginning(made), ...statements, ""].join("\n"), constants };
+}
+
+/** The members of a JSON object that has an id, since ids differ in each transaction. null: another value. */
+function membersWithId(text: string): [string, unknown][] | null {
+  if (!text.startsWith('{"')) return null;
+  const members = Object.entries(JSON.parse(text) as Record<string, unknown>);
+  return members.some(([, member]) => UUID.test(String(member))) ? members : null;
 }
 
 /** As the driver sends it. */

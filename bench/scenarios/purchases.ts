@@ -32,7 +32,7 @@ const PGBENCH_SECONDS = 3;
 const SELLERS = 20;
 const AIM_OF_PGBENCH = 0.2;
 /** Of the fake provider alone. */
-const CHARGES = { atOnce: 10, warmUp: 200, charges: 1_000 };
+const PROVIDER_LOAD = { atOnce: 10, warmUp: 200, charges: 1_000 };
 /** More than pgbench can run in its time. */
 const TURNS = 30_000;
 
@@ -74,13 +74,13 @@ export async function measurePurchases(options: Options): Promise<Report> {
       if (isCompared) result.bare.push(await turn(shop, replay, result));
     }
   }
-  const provider = await measureProvider(shop);
+  const provider = await measurePaymentProvider(shop);
   await mustBeProved(pool);
   return reportOf(results, isCompared, { ...cost, provider });
 }
 
 /** What the fake provider takes of a purchase: a charge and its webhook, in a process of its own. */
-async function measureProvider(shop: Shop): Promise<Pick<Measured, "nodeMs" | "databaseMs">> {
+async function measurePaymentProvider(shop: Shop): Promise<Pick<Measured, "nodeMs" | "databaseMs">> {
   const known = new Set(await shop.backends());
   const receiver = startScript(new URL("../receiver.ts", import.meta.url), []);
   const [url] = await receiver.waitForLine(/^http:.*/);
@@ -92,9 +92,9 @@ async function measureProvider(shop: Shop): Promise<Pick<Measured, "nodeMs" | "d
     backends: async () => (await shop.backends()).filter((pid) => !known.has(pid)),
   };
   const charge = (amount: number) =>
-    measure(target, { connections: CHARGES.atOnce, amount, lanes: chargesOf(amount) });
-  await charge(CHARGES.warmUp);
-  const measured = await charge(CHARGES.charges);
+    measure(target, { connections: PROVIDER_LOAD.atOnce, amount, lanes: chargesOf(amount) });
+  await charge(PROVIDER_LOAD.warmUp);
+  const measured = await charge(PROVIDER_LOAD.charges);
   await provider.end();
   await receiver.end();
   return measured;
@@ -105,8 +105,8 @@ function chargesOf(amount: number): Lane[] {
     ...{ amountMinor: 1_000, currency: "USD", methodId: "pm_test_ok" },
     ...{ customerId: "bench", description: "Bench" },
   });
-  return Array.from({ length: CHARGES.atOnce }, () =>
-    Array.from({ length: Math.ceil(amount / CHARGES.atOnce) }, () => ({
+  return Array.from({ length: PROVIDER_LOAD.atOnce }, () =>
+    Array.from({ length: Math.ceil(amount / PROVIDER_LOAD.atOnce) }, () => ({
       ...{ method: "POST", path: "/v1/charges", body },
       headers: { "content-type": "application/json", "idempotency-key": randomUUID() },
     })),
@@ -284,7 +284,7 @@ function reportOf(
       isCompared
         ? "`pgbench` is the same statements with the same values, as many at once, without a service and without what the fake provider writes."
         : WITHOUT_PGBENCH,
-      `${ROUNDS} rounds in turn, medians; the CPU is that of a purchase. It includes the fake provider, which runs in the service's process: alone in a process of its own it takes ${provider.nodeMs.toFixed(2)} ms of Node and ${provider.databaseMs.toFixed(2)} ms of PostgreSQL for a charge and its webhook, at ${CHARGES.atOnce} at once. No product is bought twice by a person, and \`ledger verify\` finds nothing wrong behind all of it.`,
+      `${ROUNDS} rounds in turn, medians; the CPU is that of a purchase. It includes the fake provider, which runs in the service's process: alone in a process of its own it takes ${provider.nodeMs.toFixed(2)} ms of Node and ${provider.databaseMs.toFixed(2)} ms of PostgreSQL for a charge and its webhook, at ${PROVIDER_LOAD.atOnce} at once. No product is bought twice by a person, and \`ledger verify\` finds nothing wrong behind all of it.`,
     ],
   };
 }
