@@ -24,48 +24,43 @@ const COLUMNS: Record<Facet, string> = {
 /** Facets whose column of listings is an array; each element counts. */
 const ARRAY_FACETS: Facet[] = ["provider", "tag", "testedOn"];
 
-/** Of these, only the most frequent values are read. */
-const MOST_READ: Partial<Record<Facet, number>> = { tag: MAX_TAGS, testedOn: MAX_MODELS };
+/** Only the most frequent values of these facets are read. */
+const MAX_VALUES: Partial<Record<Facet, number>> = { tag: MAX_TAGS, testedOn: MAX_MODELS };
 
 /** Rows with these columns, each for `products` products. */
 export interface CountSource {
   text: string;
   values: unknown[];
   /** Whether rows are listings, with arrays. */
-  hasArrays: boolean;
+  hasArrays?: boolean;
   /** Whether one plan fits all values. */
-  isNamed: boolean;
+  isNamed?: boolean;
 }
 
 /** The price band in a currency. isCurrency() has validated it, so it cannot be SQL. */
 const bandIn = (currency: string, band: string) =>
   `case when currency = '${currency}' then ${band} end as price_band`;
 
-const COUNTS = { hasArrays: false, isNamed: false };
-
 export const cellSource = (where: Where, currency: string): CountSource => ({
   text: `
     select type, category, provider, ${bandIn(currency, "price_band")}, rating_band, products
       from facet_counts c ${where.text}`,
   values: where.values,
-  ...COUNTS,
 });
 
 /** Counts of tags without any filter. */
 export const TAG_SOURCE: CountSource = {
   text: "select tag, products from tag_counts",
   values: [],
-  ...COUNTS,
 };
 
 /** Counts of models and pass rates without any filter. */
 export const SCORE_SOURCE: CountSource = {
   text: "select model as tested_on, pass_band, products from score_counts",
   values: [],
-  ...COUNTS,
 };
 
-/** What the indexes of listings by purchases have, so that these facets read no row. */
+/** Columns of the indexes by purchases, so that these facets read no row. Only listings_popularity has the category. */
 const INDEXED_COLUMNS: Partial<Record<Facet, string[]>> = {
   type: ["type"],
   category: ["category"],
@@ -86,7 +81,7 @@ export function mostBoughtSource({ text, values }: Where, { limit, ...counted }:
     `select ${columns.join(", ")} from listings l ${text} order by l.purchases desc, l.product_id desc limit ${limit}`;
   const columns = columnsOf(counted.facets, INDEXED_COLUMNS);
   const rows = columns ? mostBought(columns) : listingsOf(mostBought(["l.product_id"]));
-  return listingSource(rows, { values, isNamed: false, ...counted });
+  return listingSource(rows, { values, ...counted });
 }
 
 /** Documents lack the other facets. */
@@ -149,10 +144,7 @@ interface Row {
   count: number | null;
 }
 
-/**
- * Counts the facets of each source in one statement: a round trip of its own for each would cost more than its counting, and so
- * would all values of arrays in place of their counts.
- */
+/** One statement for all sources: a round trip costs more than a count. PostgreSQL counts array elements, because reading all arrays costs more, too. */
 export async function countFacets(
   ctx: Context,
   sources: (CountSource & { facets: Facet[] })[],
@@ -164,7 +156,7 @@ export async function countFacets(
     return `source${at} as materialized (${text})`;
   });
   const text = `with ${parts.join(", ")} ${sources.map(countsOf).join(" union all ")}`;
-  const isNamed = sources.every((source) => source.isNamed);
+  const isNamed = sources.every((source) => source.isNamed === true);
   const rows = await runStatement<Row>(ctx, text, values, isNamed);
   return sources.map((_, at) => toCounted(rows.filter(({ source }) => source === at)));
 }
@@ -181,7 +173,7 @@ function countsOf({ facets, hasArrays }: CountSource & { facets: Facet[] }, at: 
     const [from, value] = isArray
       ? [`source${at}, unnest(${column}) as one`, "one"]
       : [`source${at}`, column];
-    const most = MOST_READ[facet];
+    const most = MAX_VALUES[facet];
     return `(
       select ${at}, '${facet}', ${value}::text as value, sum(products)::bigint as count
         from ${from} where ${value} is not null group by ${value}

@@ -114,15 +114,15 @@ async function countGroups(
   groups: FacetGroup[],
   request: SearchRequest | null,
 ): Promise<Counted[]> {
-  const exact = await Promise.all(groups.map(({ query, facets }) => exactSource(ctx, query, facets)));
-  const sources = groups.map(
-    async (group, at) => exact[at] ?? (await sampleSource(ctx, caller, group, request)),
+  const sources = await Promise.all(
+    groups.map(async ({ query, facets }) => {
+      const exact = await exactSource(ctx, query, facets);
+      const source = exact ?? (await sampleSource(ctx, caller, { query, facets }, request));
+      return { ...source, facets, isExact: exact !== null };
+    }),
   );
-  const counted = await countFacets(
-    ctx,
-    (await Promise.all(sources)).map((source, at) => ({ ...source, facets: groups[at]?.facets ?? [] })),
-  );
-  return counted.map((one, at) => ({ ...one, isEstimate: !exact[at] && one.all > SAMPLE }));
+  const counted = await countFacets(ctx, sources);
+  return counted.map((one, at) => ({ ...one, isEstimate: !sources[at]?.isExact && one.all > SAMPLE }));
 }
 
 /** null: no exact counts exist for these filters. */
@@ -149,16 +149,11 @@ async function sampleSource(
   return mostBoughtSource(where, sample);
 }
 
-function facetValues(counts: FacetCount[], facet: Facet) {
-  const sums = new Map<string, number>();
-  for (const { value, count } of counts.filter((one) => one.facet === facet)) {
-    sums.set(value, (sums.get(value) ?? 0) + count);
-  }
-  return [...sums]
-    .map(([value, count]) => ({ value, count }))
-    .filter(({ count }) => count > 0)
+const facetValues = (counts: FacetCount[], facet: Facet) =>
+  counts
+    .filter((one) => one.facet === facet)
+    .map(({ value, count }) => ({ value, count }))
     .toSorted((a, b) => b.count - a.count || (a.value < b.value ? -1 : 1));
-}
 
 /** From one bound to just below the next: usable as minPrice and maxPrice. */
 function priceBands(counts: FacetCount[], currency: string): Facets["price"] {

@@ -3,17 +3,18 @@ import type { Context } from "../../core/context.ts";
 
 /** A rare statement costs more prepared than not. */
 const SENT_BEFORE = 5;
-/** PostgreSQL stores every named statement per connection: some 100 kB for a search. */
-const MAX_NAMES = 50;
+/** PostgreSQL stores every named statement per connection, and takes some 100 bytes for each character. */
+const MAX_NAMED_CHARACTERS = 200_000;
 const MAX_COUNTED = 1_000;
 
 const counts = new Map<string, number>();
 const names = new Map<string, string>();
+let namedCharacters = 0;
 
 /** undefined: sent too rarely, or too many others have a name. */
 function nameOf(text: string): string | undefined {
   const known = names.get(text);
-  if (known !== undefined || names.size >= MAX_NAMES) return known;
+  if (known !== undefined || namedCharacters + text.length > MAX_NAMED_CHARACTERS) return known;
   const count = (counts.get(text) ?? 0) + 1;
   if (counts.size >= MAX_COUNTED) counts.clear();
   counts.set(text, count);
@@ -21,6 +22,7 @@ function nameOf(text: string): string | undefined {
   const name = `list_${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
   counts.delete(text);
   names.set(text, name);
+  namedCharacters += text.length;
   return name;
 }
 
