@@ -2,7 +2,7 @@ const NAME = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 export const isLoopbackHost = (hostname: string): boolean => NAME.test(hostname);
 
-/** Each request asks about the same one: the service's own. */
+/** Each request asks about the service's own origin. */
 let lastOrigin = { origin: "", isLoopback: false };
 
 export function isLoopbackOrigin(origin: string): boolean {

@@ -45,7 +45,7 @@ export const payoutAccountQuery = queryOptions({
   staleTime: 0,
 });
 
-/** For parts of one page that need it: each request asks the payment provider. */
+/** Two parts of the studio's overview need it, and each request asks the payment provider. */
 export const fetchPayoutAccount = (client: QueryClient) =>
   client.fetchQuery({ ...payoutAccountQuery, staleTime: 5_000 });
 

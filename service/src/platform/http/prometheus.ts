@@ -72,15 +72,15 @@ export interface MetricSources {
   siblings?: Siblings | null;
 }
 
-let ofThisProcess: Registry | undefined;
+let defaultMetrics: Registry | undefined;
 
 /** Created once: prom-client cannot end the timer and the observer of these metrics, so each closed service would leave them behind. */
 function processRegistry(): Registry {
-  if (ofThisProcess === undefined) {
-    ofThisProcess = new Registry();
-    collectDefaultMetrics({ register: ofThisProcess });
+  if (defaultMetrics === undefined) {
+    defaultMetrics = new Registry();
+    collectDefaultMetrics({ register: defaultMetrics });
   }
-  return ofThisProcess;
+  return defaultMetrics;
 }
 
 export function createPrometheusMetrics(sources: MetricSources): PrometheusMetrics {
