@@ -86,7 +86,7 @@ function processRegistry(): Registry {
 export function createPrometheusMetrics(sources: MetricSources): PrometheusMetrics {
   const { registry } = sources;
   const ownRegistry = () => Registry.merge([processRegistry(), registry]);
-  // They count from the start on.
+  // Collects from the start, not from the first request of /metrics.
   processRegistry();
   const duration = new Histogram({
     name: "http_request_duration_seconds",
