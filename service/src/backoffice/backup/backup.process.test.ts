@@ -128,9 +128,11 @@ const rowsOf = async (market: Market) => (await dumpDatabase(market, OTHERS)).sp
 suite("a restored backup", { timeout: 120_000 }, () => {
   test("has every row, and the same constraints", async (t) => {
     const { market } = await hasShop(await openShop(t));
+    // Without partitions: the job queue creates some of its own for each day.
     const rules = async ({ query }: Market) => {
       const { rows } = await query(`
         select conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) as rule from pg_constraint
+         where conrelid not in (select inhrelid from pg_inherits)
          union all
         select tgrelid::regclass || ' ' || tgname || ' ' || tgenabled::text from pg_trigger where not tgisinternal`);
       return rows.map(({ rule }) => rule).toSorted();
