@@ -25,7 +25,7 @@ const COMPILED = resolve(ROOT, "node_modules/.cache/stoa-tests");
 const WORKER = resolve(import.meta.dirname, "test-worker.ts");
 const REPORTER = resolve(import.meta.dirname, "test-reporter.ts");
 /** The limit of one file; then its worker is killed and the file counts as failed. */
-const FILE_MINUTES = Number(process.env["STOA_TEST_FILE_MINUTES"] ?? 15);
+const FILE_MINUTES = Number(process.env["STOA_TEST_FILE_MINUTES"] ?? 8);
 /**
  * A worker is replaced after this many files, because its heap grows with each file's modules: to 1.2 GB after a hundred. A run on two
  * cores stays below it, since each new worker compiles the service again.
