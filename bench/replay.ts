@@ -26,7 +26,7 @@ export function replayOf(
     if (text === "") return "''";
     const known = names.get(text);
     if (known) return `:${known}`;
-    const members = membersWithId(text);
+    const members = Array.isArray(value) ? null : membersWithId(text);
     if (members)
       return `json_build_object(${members.map(([name, member]) => `'${name}', ${variableOf(member)}::text`).join(", ")})`;
     const name = UUID.test(text) ? `made_${made.length}` : `constant_${Object.keys(constants).length}`;
