@@ -219,7 +219,7 @@ function openProviders(
     maxResponseBytes: MAX_ANSWER_BYTES,
     maxStreamBytes: MAX_STREAM_BYTES,
   });
-  const sdk = createSdkProviders({ fetch: safe.fetch, deadlines, answerMemory, ...overrides.providers });
+  const sdk = createSdkProviders({ ...safe, deadlines, answerMemory, ...overrides.providers });
   const addressOf = (key: ProviderKey) => baseUrlOf({ baseUrls: overrides.providers?.baseUrls ?? {} }, key);
   // Within the breaker: what it refuses is no call.
   const providers = withBreaker(

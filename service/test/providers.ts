@@ -38,7 +38,7 @@ export async function openTestProviders(t: TestContext, { limits, ...options }: 
   t.after(() => Promise.all([server.close(), safe.close()]));
   const sleeps: number[] = [];
   const providers = createSdkProviders({
-    fetch: safe.fetch,
+    ...safe,
     baseUrls: Object.fromEntries(allProviders.map((id) => [id, server.url])),
     sleep: async (ms) => void sleeps.push(ms),
     random: () => 0.5,

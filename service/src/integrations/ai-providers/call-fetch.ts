@@ -1,18 +1,31 @@
-import type { FetchOptions } from "../egress/guarded-fetch.ts";
+import type { FetchOptions, PostText } from "../egress/guarded-fetch.ts";
 import type { ProviderCall } from "./ai-provider.ts";
 
 type Fetch = typeof globalThis.fetch;
 
-/** The guarded fetch with the deadline of a call, whose progress it updates when the provider has the request. */
+/** The deadline of a call, whose progress is updated when the provider has the request. */
+export const fetchOptionsOf = ({
+  timeoutMs,
+  progress,
+}: Pick<ProviderCall, "timeoutMs" | "progress">): FetchOptions => ({
+  silenceMs: timeoutMs,
+  onSent: () => {
+    if (progress) progress.isSent = true;
+  },
+});
+
+/** The guarded fetch with the options of a call. */
 export const fetchForCall =
-  (fetch: Fetch, { timeoutMs, progress }: Pick<ProviderCall, "timeoutMs" | "progress">): Fetch =>
+  (fetch: Fetch, call: Pick<ProviderCall, "timeoutMs" | "progress">): Fetch =>
   (input, init) => {
-    const options: RequestInit & FetchOptions = {
-      ...init,
-      silenceMs: timeoutMs,
-      onSent: () => {
-        if (progress) progress.isSent = true;
-      },
-    };
+    const options: RequestInit & FetchOptions = { ...init, ...fetchOptionsOf(call) };
     return fetch(input, options);
+  };
+
+/** For a fetch that is not the guarded one. */
+export const postTextBy =
+  (fetch: Fetch): PostText =>
+  async (url, request) => {
+    const { status, headers, body } = await fetch(url, { ...request, method: "POST" });
+    return { status, headers: Object.fromEntries(headers), body };
   };

@@ -1,3 +1,4 @@
+import type { FetchOptions, PlainResponse, PostText } from "../egress/guarded-fetch.ts";
 import type { ProviderCall } from "./ai-provider.ts";
 import { mustHaveBaseUrl, type ProviderAccess } from "./models.ts";
 
@@ -5,14 +6,14 @@ import { mustHaveBaseUrl, type ProviderAccess } from "./models.ts";
  * Sends a call in OpenAI's format to a server that needs no package. Building this body with the package for such servers takes a
  * quarter of a call's CPU time.
  */
-export async function sendChatRequest(
-  access: ProviderAccess,
+export function sendChatRequest(
+  access: Pick<ProviderAccess, "baseUrls"> & { postText: PostText },
   call: ProviderCall,
-  signal: AbortSignal,
-): Promise<Response> {
+  sent: FetchOptions & { signal: AbortSignal },
+): Promise<PlainResponse> {
   const { model, messages, options } = call;
-  return access.fetch(`${mustHaveBaseUrl(access, call)}/chat/completions`, {
-    method: "POST",
+  return access.postText(`${mustHaveBaseUrl(access, call)}/chat/completions`, {
+    ...sent,
     headers: {
       "content-type": "application/json",
       ...(call.apiKey !== "" && { authorization: `Bearer ${call.apiKey}` }),
@@ -25,6 +26,5 @@ export async function sendChatRequest(
       stream: true,
       stream_options: { include_usage: true },
     }),
-    signal,
   });
 }

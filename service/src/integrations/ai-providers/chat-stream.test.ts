@@ -10,7 +10,8 @@ async function partsOf(...chunks: object[]): Promise<Part[]> {
   const frames = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
   const body = new Response(`: a comment\n\n${frames.join("")}data: [DONE]\n\n`).body!;
   const parts: Part[] = [];
-  for await (const part of readChatStream(body)) if (part.type !== "raw") parts.push(part);
+  for await (const group of readChatStream(body))
+    for (const part of group) if (part.type !== "raw") parts.push(part);
   return parts;
 }
 
@@ -75,7 +76,7 @@ test("line without an end: throws at 2 Mi characters", async () => {
     },
   });
   const read = async () => {
-    for await (const part of readChatStream(body)) assert.fail(part.type);
+    for await (const group of readChatStream(body)) for (const part of group) assert.fail(part.type);
   };
   await assert.rejects(read, /max buffer size/);
   assert.ok(sent < 3 * 1024 * 1024);

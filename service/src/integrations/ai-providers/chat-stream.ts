@@ -40,13 +40,16 @@ const DONE = "[DONE]";
  */
 const MAX_EVENT_CHARACTERS = 2 * 1024 * 1024;
 
+/** The parts of an answer, in groups that come together: a step of an asynchronous iteration takes longer than to read a part. */
+export type PartGroups = AsyncIterable<Iterable<Part>>;
+
 /**
  * Reads a stream of OpenAI's chat completions as the SDK's parts. The SDK pipes each stream through six or more web streams, which
  * use more than half of the memory of a run.
  */
 export async function* readChatStream(
-  body: ReadableStream<Uint8Array>,
-): AsyncGenerator<Part, void, undefined> {
+  body: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Iterable<Part>, void, undefined> {
   const frames: string[] = [];
   const parser = createParser({
     onEvent: ({ data }) => void frames.push(data),
@@ -59,28 +62,34 @@ export async function* readChatStream(
   const end = new StreamEnd();
   for await (const bytes of body) {
     parser.feed(decoder.decode(bytes, { stream: true }));
-    for (const frame of frames.splice(0)) {
-      if (frame === DONE) continue;
-      if (hasManyParts(frame)) throw new SyntaxError("an event has too many parts");
-      const rawValue: unknown = JSON.parse(frame);
-      // Before parsing, because an error has another shape.
-      yield { type: "raw", rawValue };
-      const chunk = Chunk.parse(rawValue);
-      end.add(chunk);
-      const delta = chunk.choices[0]?.delta;
-      if (delta) yield* partsOf(delta);
-    }
+    if (frames.length > 0) yield readFrames(frames.splice(0), end);
   }
-  yield* end.parts();
+  yield end.parts();
 }
 
-export async function* readChatCompletion(completion: unknown): AsyncGenerator<Part, void, undefined> {
+function* readFrames(frames: readonly string[], end: StreamEnd): Generator<Part, void, undefined> {
+  for (const frame of frames) {
+    if (frame === DONE) continue;
+    if (hasManyParts(frame)) throw new SyntaxError("an event has too many parts");
+    const rawValue: unknown = JSON.parse(frame);
+    // Before parsing, because an error has another shape.
+    yield { type: "raw", rawValue };
+    const chunk = Chunk.parse(rawValue);
+    end.add(chunk);
+    const delta = chunk.choices[0]?.delta;
+    if (delta) yield* partsOf(delta);
+  }
+}
+
+export async function* readChatCompletion(
+  completion: unknown,
+): AsyncGenerator<Iterable<Part>, void, undefined> {
   const { choices, ...rest } = Completion.parse(completion);
   const [choice] = choices.map(({ message, finish_reason }) => ({ delta: message, finish_reason }));
   const end = new StreamEnd();
   end.add({ ...rest, choices: [choice!] });
-  if (choice!.delta) yield* partsOf(choice!.delta);
-  yield* end.parts();
+  if (choice!.delta) yield partsOf(choice!.delta);
+  yield end.parts();
 }
 
 /** Reasoning is not output, but it is billed. */

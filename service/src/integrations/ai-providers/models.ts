@@ -81,7 +81,7 @@ function maxOutputTokensOf({ maxTokens, capTokens }: ProviderCall["options"]) {
   return maxOutputTokens === undefined ? {} : { maxOutputTokens };
 }
 
-export function mustHaveBaseUrl(access: ProviderAccess, call: ProviderKey): string {
+export function mustHaveBaseUrl(access: Pick<ProviderAccess, "baseUrls">, call: ProviderKey): string {
   const baseUrl = baseUrlOf(access, call);
   if (baseUrl === undefined) throw noBaseUrlError(call.provider);
   return baseUrl;

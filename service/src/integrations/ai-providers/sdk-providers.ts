@@ -1,6 +1,8 @@
 import { setTimeout as wait } from "node:timers/promises";
+import type { PostText } from "../egress/guarded-fetch.ts";
 import { type AiProviders, defaultDeadlines, type ProviderAnswer, type ProviderId } from "./ai-provider.ts";
 import { AnswerMemory } from "./answer-memory.ts";
+import { postTextBy } from "./call-fetch.ts";
 import { embedWithDeadline } from "./embeddings.ts";
 import { streamWithDeadline } from "./stream.ts";
 import { VERIFY_MS, verifyKey } from "./verify-key.ts";
@@ -8,6 +10,8 @@ import { VERIFY_MS, verifyKey } from "./verify-key.ts";
 export interface SdkProvidersOptions {
   /** Enforces the deadlines for connecting, the first byte and silence; its timeout errors have a `phase`. */
   fetch: typeof globalThis.fetch;
+  /** The same for a text; default: by `fetch`. */
+  postText?: PostText;
   /** Other addresses, for tests and proxies. The address of a key takes precedence. */
   baseUrls?: Partial<Record<ProviderId, string>>;
   deadlines?: { totalMs: number };
@@ -26,6 +30,7 @@ type SdkProviders = Required<SdkProvidersOptions>;
  */
 export function createSdkProviders(options: SdkProvidersOptions): AiProviders {
   const providers: SdkProviders = {
+    postText: postTextBy(options.fetch),
     baseUrls: {},
     deadlines: defaultDeadlines,
     verifyMs: VERIFY_MS,

@@ -1,11 +1,12 @@
 import { followSignal } from "../../core/follow-signal.ts";
 import { GrowingText } from "../../core/growing-text.ts";
+import type { PlainResponse, PostText } from "../egress/guarded-fetch.ts";
 import { type ProviderAnswer, type ProviderCall, ProviderError, type ProviderId } from "./ai-provider.ts";
 import { type CallResult, toAnswer } from "./answer.ts";
 import type { AnswerAllocation, AnswerMemory } from "./answer-memory.ts";
-import { fetchForCall } from "./call-fetch.ts";
+import { fetchForCall, fetchOptionsOf } from "./call-fetch.ts";
 import { sendChatRequest } from "./chat-request.ts";
-import { type Part, readChatCompletion, readChatStream } from "./chat-stream.ts";
+import { type Part, type PartGroups, readChatCompletion, readChatStream } from "./chat-stream.ts";
 import { hasManyParts } from "./many-parts.ts";
 import {
   callOptions,
@@ -15,11 +16,11 @@ import {
   usesChatCompletions,
 } from "./models.ts";
 import { type CallFailure, toFailure } from "./provider-errors.ts";
-import { type Deadline, type RetryOptions, startDeadline, waitForRetry } from "./retry.ts";
+import { type RetryOptions, startDeadline, waitForRetry } from "./retry.ts";
 import { ErrorResponseFound, withResponseStatus } from "./upstream-error.ts";
 
 type Pieces = AsyncGenerator<string, ProviderAnswer, undefined>;
-type Providers = ProviderAccess & RetryOptions & { answerMemory: AnswerMemory };
+type Providers = ProviderAccess & RetryOptions & { postText: PostText; answerMemory: AnswerMemory };
 
 /** UTF-16 units, several times the longest answers of large models. A run keeps its output in memory until it ends. */
 const MAX_OUTPUT = 4 * 1024 * 1024;
@@ -27,40 +28,41 @@ const MAX_OUTPUT = 4 * 1024 * 1024;
 const MEMORY_FULL =
   "The answer was aborted: it exceeded the memory that other running answers leave in this process. Run it again when fewer runs are active, or limit the answer with maxTokens. The provider may bill the output so far.";
 
-/** Yields the output and returns the answer. Throws a ProviderError if the answer is incomplete. */
-export async function* streamWithDeadline(providers: Providers, call: ProviderCall): Pieces {
-  const deadline = startDeadline(call, providers);
-  try {
-    return yield* streamWithRetries(providers, call, deadline);
-  } finally {
-    deadline.stop();
-  }
-}
-
 /** An unknown maximum of a model is found by at most this many refused calls, which cost nothing. */
 const MAX_LOWERED = 2;
 
-async function* streamWithRetries(providers: Providers, request: ProviderCall, deadline: Deadline): Pieces {
+/**
+ * Yields the output and returns the answer. Throws a ProviderError if the answer is incomplete. One generator, because each piece takes
+ * several promises in each that it passes through.
+ */
+export async function* streamWithDeadline(providers: Providers, request: ProviderCall): Pieces {
+  const deadline = startDeadline(request, providers);
   let call = request;
   let lowered = 0;
-  for (let attempts = 1; ; attempts++) {
-    call.signal.throwIfAborted();
-    const attempt = new Attempt(providers, call, deadline.signal, attempts);
-    try {
-      return yield* attempt.pieces();
-    } catch (error) {
+  try {
+    for (let attempts = 1; ; attempts++) {
       call.signal.throwIfAborted();
-      const failure = attempt.failureOf(error);
-      // Only attempts that are not billed are repeated.
-      if (failure.retry !== "never") call.progress?.reset();
-      if (failure.capTokens !== undefined && lowered++ < MAX_LOWERED) {
-        call = { ...call, options: { ...call.options, capTokens: failure.capTokens } };
-        continue;
+      const attempt = new Attempt(providers, call, deadline.signal, attempts);
+      try {
+        for await (const parts of await attempt.open())
+          for (const delta of attempt.deltasIn(parts)) yield delta;
+        return attempt.toAnswer();
+      } catch (error) {
+        call.signal.throwIfAborted();
+        const failure = attempt.failureOf(error);
+        // Only attempts that are not billed are repeated.
+        if (failure.retry !== "never") call.progress?.reset();
+        if (failure.capTokens !== undefined && lowered++ < MAX_LOWERED) {
+          call = { ...call, options: { ...call.options, capTokens: failure.capTokens } };
+          continue;
+        }
+        await waitForRetry(providers, call, deadline, failure, attempts);
+      } finally {
+        attempt.abort();
       }
-      await waitForRetry(providers, call, deadline, failure, attempts);
-    } finally {
-      attempt.abort();
     }
+  } finally {
+    deadline.stop();
   }
 }
 
@@ -78,6 +80,9 @@ class Attempt {
   #status: number | undefined;
   /** The model has begun to answer, so the attempt may be billed. */
   #hasBegun = false;
+  readonly #output = new GrowingText();
+  #modelName: string | undefined;
+  #finish: Pick<CallResult, "finishReason" | "usage" | "providerMetadata"> | undefined;
 
   constructor(providers: Providers, call: ProviderCall, signal: AbortSignal, attempts: number) {
     this.#providers = providers;
@@ -94,17 +99,16 @@ class Attempt {
     this.#memory.release();
   }
 
-  async *pieces(): Pieces {
-    const output = new GrowingText();
+  /** The output in these parts, in the order in which it is read. */
+  *deltasIn(parts: Iterable<Part>): Generator<string, void, undefined> {
     const { progress } = this.#call;
-    let modelName: string | undefined;
-    let end: Pick<CallResult, "finishReason" | "usage" | "providerMetadata"> | undefined;
-    for await (const part of await this.#parts()) {
+    const output = this.#output;
+    for (const part of parts) {
       this.#throwIfFailed(part);
       if (progress && "delta" in part) progress.outputBytes += Buffer.byteLength(part.delta);
-      if (part.type === "raw") modelName ??= modelVersionIn(part.rawValue);
-      if (part.type === "response-metadata") modelName = part.modelId ?? modelName;
-      else if (part.type === "finish") end = part;
+      if (part.type === "raw") this.#modelName ??= modelVersionIn(part.rawValue);
+      if (part.type === "response-metadata") this.#modelName = part.modelId ?? this.#modelName;
+      else if (part.type === "finish") this.#finish = part;
       else if (part.type === "text-delta" && part.delta !== "") {
         if (output.length + part.delta.length > MAX_OUTPUT) throw this.#tooLong();
         this.#allocate(part.delta.length);
@@ -112,24 +116,28 @@ class Attempt {
         yield part.delta;
       }
     }
-    if (!end) throw new Error("the stream has no end");
-    return toAnswer({ ...end, output: String(output), model: modelName }, this.#call, this.#attempts);
   }
 
-  async #parts(): Promise<AsyncIterable<Part>> {
+  /** Throws if the answer has no end. */
+  toAnswer(): ProviderAnswer {
+    if (!this.#finish) throw new Error("the stream has no end");
+    const result = { ...this.#finish, output: String(this.#output), model: this.#modelName };
+    return toAnswer(result, this.#call, this.#attempts);
+  }
+
+  async open(): Promise<PartGroups> {
     const call = this.#call;
     const { baseUrls } = this.#providers;
-    if (hasPackage(call)) return this.#partsOfPackage({ baseUrls, fetch: this.#fetch }, call);
-    return this.#readChat(await sendChatRequest({ baseUrls, fetch: this.#send }, call, this.#end.signal));
+    if (hasPackage(call)) return this.#openByPackage({ baseUrls, fetch: this.#fetch }, call);
+    const sent = { ...fetchOptionsOf(call), signal: this.#end.signal };
+    return this.#readChat(await sendChatRequest(this.#providers, call, sent));
   }
 
-  async #readChat(response: Response): Promise<AsyncIterable<Part>> {
-    const { status, headers, body } = response;
-    if (!response.ok)
-      throw new ErrorResponseFound(status, await this.#textOf(response), Object.fromEntries(headers));
-    if (!isJson(response))
-      return readChatStream(body ?? new ReadableStream({ start: (empty) => empty.close() }));
-    const text = await this.#textOf(response);
+  async #readChat({ status, headers, body }: PlainResponse): Promise<PartGroups> {
+    this.#status = status;
+    if (!isSuccess(status)) throw new ErrorResponseFound(status, await this.#textOf(body), joined(headers));
+    if (!isJson(headers["content-type"])) return readChatStream(body ?? noBody());
+    const text = await this.#textOf(body);
     const completion = parseCompletion(text);
     // The text is parsed: the output allocates its own memory.
     this.#memory.release();
@@ -137,14 +145,14 @@ class Attempt {
     return readChatCompletion(completion);
   }
 
-  async #partsOfPackage(
+  async #openByPackage(
     access: ProviderAccess,
     call: Parameters<typeof languageModel>[1],
-  ): Promise<AsyncIterable<Part>> {
+  ): Promise<PartGroups> {
     const model = await languageModel(access, call);
     const options = { ...callOptions(this.#call, this.#end.signal), includeRawChunks: true };
     try {
-      return (await model.doStream(options)).stream;
+      return oneByOne((await model.doStream(options)).stream);
     } catch (error) {
       if (error instanceof ChatStreamFound) return readChatStream(error.body);
       if (error instanceof CompletionFound) return readChatCompletion(error.completion);
@@ -165,10 +173,10 @@ class Attempt {
     throw new ProviderError("SERVICE_UNAVAILABLE", facts, MEMORY_FULL);
   }
 
-  async #textOf(response: Response): Promise<string> {
+  async #textOf(body: AsyncIterable<Uint8Array> | null): Promise<string> {
     const decoder = new TextDecoder();
     let text = "";
-    for await (const bytes of response.body ?? []) {
+    for await (const bytes of body ?? []) {
       this.#allocate(bytes.length);
       text += decoder.decode(bytes, { stream: true });
     }
@@ -190,19 +198,14 @@ class Attempt {
     return this.#hasBegun ? { ...failure, retry: "never" } : failure;
   }
 
-  readonly #send: typeof globalThis.fetch = async (input, init) => {
-    const response = await fetchForCall(this.#providers.fetch, this.#call)(input, init);
-    this.#status = response.status;
-    return response;
-  };
-
   /** For the SDK, which builds the request and reads only what has no chat stream. */
   readonly #fetch: typeof globalThis.fetch = async (input, init) => {
     const { provider } = this.#call;
-    const response = await this.#send(input, init);
-    if (!response.ok) return new Response((await this.#textOf(response)) || null, response);
-    if (isJson(response)) {
-      const found = readJsonResponse(provider, response.status, await this.#textOf(response));
+    const response = await fetchForCall(this.#providers.fetch, this.#call)(input, init);
+    this.#status = response.status;
+    if (!response.ok) return new Response((await this.#textOf(response.body)) || null, response);
+    if (isJson(response.headers.get("content-type"))) {
+      const found = readJsonResponse(provider, response.status, await this.#textOf(response.body));
       // The text is parsed: the output allocates its own memory.
       this.#memory.release();
       throw found;
@@ -235,8 +238,19 @@ class CompletionFound extends Error {
   }
 }
 
-const isJson = (response: Response): boolean =>
-  /^application\/json\b/i.test(response.headers.get("content-type") ?? "");
+async function* noBody(): AsyncGenerator<Uint8Array> {}
+
+async function* oneByOne(parts: AsyncIterable<Part>): AsyncGenerator<Iterable<Part>, void, undefined> {
+  for await (const part of parts) yield [part];
+}
+
+const isSuccess = (status: number): boolean => status >= 200 && status < 300;
+
+const isJson = (contentType: string | string[] | null | undefined): boolean =>
+  /^application\/json\b/i.test(String(contentType ?? ""));
+
+const joined = (headers: PlainResponse["headers"]): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).map(([name, value = ""]) => [name, String(value)]));
 
 /** Some providers report an error with status 200 and JSON, and some servers do not stream. */
 function readJsonResponse(

@@ -302,6 +302,29 @@ test("slow reader of a large body: gets all of it, and its pauses do not count",
   assert.ok(large.equals(await response.bytes()));
 });
 
+test("postText, slow reader of short chunks: gets all of them, and its pauses do not count", async (t) => {
+  const finish = Promise.withResolvers<void>();
+  const server = await serve(t, (_, response) => {
+    response.write("one");
+    response.write("two");
+    void finish.promise.then(() => response.end("three"));
+  });
+  const safe = createGuardedFetch(guardWith("loopback"), { ...generous, bodyIdleMs: 50 });
+  t.after(() => safe.close());
+  const { body } = await safe.postText(server.url, {
+    headers: {},
+    body: "",
+    signal: new AbortController().signal,
+  });
+  const reader = body![Symbol.asyncIterator]();
+  const chunks = [String(await reader.next().then(({ value }) => Buffer.from(value)))];
+  await new Promise((resolve) => setTimeout(resolve, 120));
+  finish.resolve();
+  for (let next = await reader.next(); !next.done; next = await reader.next())
+    chunks.push(String(Buffer.from(next.value)));
+  assert.equal(chunks.join(" "), "one two three");
+});
+
 test("responses without a body: keep their status, and the connection is reused", async (t) => {
   const server = await serve(t, (request, response) =>
     response.writeHead(Number(request.url?.slice(1))).end(),

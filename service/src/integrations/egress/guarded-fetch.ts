@@ -11,6 +11,7 @@ import {
 } from "../../core/config/allowed-targets.ts";
 import { deferPackage } from "../../core/defer-package.ts";
 import { required } from "../../core/required.ts";
+import { ResponseBody } from "./response-body.ts";
 
 const undici = deferPackage<typeof import("undici")>("undici");
 
@@ -85,6 +86,33 @@ const OWN_HEADERS = [
   "expect",
 ];
 const BODILESS_STATUSES = [204, 205, 304];
+const MAX_STATUS = 599;
+
+/** A POST of a text. */
+export interface PostedText extends FetchOptions {
+  /** Names in lower case. */
+  headers: Record<string, string>;
+  body: string;
+  signal: AbortSignal;
+}
+
+/** A response without the web's classes. */
+export interface PlainResponse {
+  status: number;
+  /** Names in lower case. */
+  headers: NodeJS.Dict<string | string[]>;
+  /** null: the response has none. */
+  body: AsyncIterable<Uint8Array> | null;
+}
+
+export type PostText = (url: string, request: PostedText) => Promise<PlainResponse>;
+
+export interface GuardedFetch {
+  fetch: typeof fetch;
+  /** As `fetch`, without Request, Response and web streams, which take a third of the CPU time of a short call. */
+  postText: PostText;
+  close(): Promise<void>;
+}
 
 /**
  * A `fetch` for addresses from users. It checks the address it connects to, returns redirects without following them, and passes
@@ -93,10 +121,7 @@ const BODILESS_STATUSES = [204, 205, 304];
  * @throws BlockedTarget, TargetTimeout, TargetFailure (also while reading the body), or the signal's reason.
  * `close` ends every connection at once.
  */
-export function createGuardedFetch(
-  guard: EgressGuard,
-  limits: FetchLimits,
-): { fetch: typeof fetch; close(): Promise<void> } {
+export function createGuardedFetch(guard: EgressGuard, limits: FetchLimits): GuardedFetch {
   // Two pools: a connection to the service itself, opened for an allowed path, must not serve another path later.
   const outside = new LazyAgent(() => guardedAgent(guard, limits, false));
   const ownPool = new LazyAgent(() => guardedAgent(guard, limits, true));
@@ -111,17 +136,30 @@ export function createGuardedFetch(
     const options = plain
       ? toDispatch(url, plain)
       : toDispatch(url, await readRequest(new Request(input, { ...init, signal: null })));
+    return toResponse(await dispatch(url, options, signal, init));
+  }
+
+  async function postText(text: string, { headers, body, signal, ...options }: PostedText) {
+    const url = checkTarget(guard, text);
+    return dispatch(url, toDispatch(url, { method: "POST", headers, body }), signal, options);
+  }
+
+  function dispatch(
+    url: URL,
+    options: Dispatcher.DispatchOptions,
+    signal: AbortSignal | null,
+    { silenceMs, onSent }: FetchOptions = {},
+  ): Promise<HandledResponse> {
     signal?.throwIfAborted();
-    const silenceMs = init?.silenceMs;
     const own = silenceMs === undefined ? limits : { ...limits, headersMs: silenceMs, bodyIdleMs: silenceMs };
     const agent = (toTarget(guard, url).mayBeOwn ? ownPool : outside).open();
-    const exchange = new FetchHandler(own, signal, init?.onSent);
+    const exchange = new FetchHandler(own, signal, onSent);
     agent.dispatch(options, exchange);
     return exchange.response;
   }
 
   const close = async () => void (await Promise.all([outside.destroy(), ownPool.destroy()]));
-  return { fetch: safeFetch, close };
+  return { fetch: safeFetch, postText, close };
 }
 
 /** A pool that exists from its first use on. Once destroyed, it refuses calls. */
@@ -266,16 +304,22 @@ async function systemResolve(host: string): Promise<string[]> {
   return answers.map(({ address }) => address);
 }
 
+type HandledResponse = PlainResponse & { body: ResponseBody | null };
+
 /** One request and its response, with the timers of both. */
 class FetchHandler implements Dispatcher.DispatchHandler {
   readonly #limits: FetchLimits;
   readonly #signal: AbortSignal | null;
   readonly #onSent: (() => void) | undefined;
-  readonly #reply = Promise.withResolvers<Response>();
+  readonly #reply = Promise.withResolvers<HandledResponse>();
+  readonly #body = new ResponseBody({
+    onDrained: () => this.#resume(),
+    onCanceled: () => this.#fail(new TargetFailure("CANCELLED")),
+  });
   #controller: Dispatcher.DispatchController | null = null;
-  #body: ReadableStreamDefaultController<Uint8Array> | null = null;
   #timer: NodeJS.Timeout | undefined;
-  #awaited: FetchPhase | null = null;
+  #timerMs = 0;
+  #phase: FetchPhase = "connect";
   #receivedBytes = 0;
   #maxBytes: number;
   #failure: Error | null = null;
@@ -288,7 +332,7 @@ class FetchHandler implements Dispatcher.DispatchHandler {
     signal?.addEventListener("abort", this.#onAbort);
   }
 
-  get response(): Promise<Response> {
+  get response(): Promise<HandledResponse> {
     return this.#reply.promise;
   }
 
@@ -307,11 +351,11 @@ class FetchHandler implements Dispatcher.DispatchHandler {
     headers: NodeJS.Dict<string | string[]>,
   ): void {
     if (status < 200) return;
+    if (status > MAX_STATUS) throw new TargetFailure("INVALID_RESPONSE");
     this.#await("idle", this.#limits.bodyIdleMs);
     if (isEventStream(headers)) this.#maxBytes = this.#limits.maxStreamBytes ?? this.#maxBytes;
-    const body = BODILESS_STATUSES.includes(status) ? null : this.#openBody();
-    // Without the reason phrase: Response accepts only Latin letters in it.
-    this.#reply.resolve(new Response(body, { status, headers: toHeaders(headers) }));
+    const body = BODILESS_STATUSES.includes(status) ? null : this.#body;
+    this.#reply.resolve({ status, headers, body });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -320,47 +364,38 @@ class FetchHandler implements Dispatcher.DispatchHandler {
     this.#receivedBytes += chunk.length;
     if (this.#receivedBytes > this.#maxBytes) throw new TargetFailure("RESPONSE_TOO_LARGE");
     this.#await("idle", this.#limits.bodyIdleMs);
-    this.#body?.enqueue(chunk);
-    if (this.#body && (this.#body.desiredSize ?? 0) <= 0) this.#pause(controller);
+    this.#body.push(chunk);
+    if (this.#body.isFull) controller.pause();
   }
 
   onResponseEnd(): void {
     this.#settle();
-    this.#body?.close();
+    this.#body.end();
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
     this.#fail(toFailure(error));
   }
 
-  #openBody(): ReadableStream<Uint8Array> {
-    return new ReadableStream<Uint8Array>({
-      start: (body) => {
-        this.#body = body;
-      },
-      pull: () => this.#resume(),
-      cancel: () => this.#fail(new TargetFailure("CANCELLED")),
-    });
-  }
-
-  /** The target's timer stops while the reader is busy. */
-  #pause(controller: Dispatcher.DispatchController): void {
-    this.#stopTimer();
-    controller.pause();
-  }
-
+  /** The target's time begins anew when the reader has caught up. */
   #resume(): void {
-    if (!this.#controller?.paused) return;
     this.#await("idle", this.#limits.bodyIdleMs);
-    this.#controller.resume();
+    if (this.#controller?.paused) this.#controller.resume();
   }
 
   #await(phase: FetchPhase, limitMs: number): void {
-    if (this.#awaited === phase && this.#timer) return void this.#timer.refresh();
+    this.#phase = phase;
+    if (this.#timer && this.#timerMs === limitMs) return void this.#timer.refresh();
     clearTimeout(this.#timer);
-    this.#awaited = phase;
-    this.#timer = setTimeout(() => this.#fail(new TargetTimeout(phase)), limitMs);
+    this.#timerMs = limitMs;
+    this.#timer = setTimeout(this.#onSilence, limitMs);
   }
+
+  /** While the reader is behind, the silence may be its own. */
+  #onSilence = () => {
+    this.#timer = undefined;
+    if (!this.#body.isBehind) this.#fail(new TargetTimeout(this.#phase));
+  };
 
   #onAbort = () => this.#fail(this.#signal?.reason);
 
@@ -369,19 +404,30 @@ class FetchHandler implements Dispatcher.DispatchHandler {
     this.#settle();
     this.#failure ??= failure;
     this.#reply.reject(this.#failure);
-    this.#body?.error(this.#failure);
+    this.#body.fail(this.#failure, { dropsUnread: this.#signal?.aborted ?? false });
     this.#controller?.abort(this.#failure);
   }
 
-  #stopTimer(): void {
+  #settle(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-  }
-
-  #settle(): void {
-    this.#stopTimer();
     this.#signal?.removeEventListener("abort", this.#onAbort);
   }
+}
+
+/** Without the reason phrase: Response accepts only Latin letters in it. */
+const toResponse = ({ status, headers, body }: HandledResponse): Response =>
+  new Response(body && toReadableStream(body), { status, headers: toHeaders(headers) });
+
+function toReadableStream(body: ResponseBody): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>({
+    async pull(stream) {
+      const { done, value } = await body.next();
+      if (done) stream.close();
+      else stream.enqueue(value);
+    },
+    cancel: async () => void (await body.return()),
+  });
 }
 
 const isEventStream = (headers: NodeJS.Dict<string | string[]>): boolean =>

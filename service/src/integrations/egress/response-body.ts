@@ -1,0 +1,94 @@
+/** Unread bytes at which the connection pauses. Most answers of providers come in smaller pieces, and a pause costs more than to read one. */
+const MAX_UNREAD_BYTES = 16 * 1024;
+
+interface BodyEvents {
+  /** The reader has read all that was received. */
+  onDrained(): void;
+  /** The reader left before the end. */
+  onCanceled(): void;
+}
+
+interface Reader {
+  resolve(result: IteratorResult<Uint8Array, undefined>): void;
+  reject(error: unknown): void;
+}
+
+const DONE = { done: true, value: undefined } as const;
+
+/** The chunks of one response for one reader, which asks for one after the other. */
+export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined> {
+  readonly #events: BodyEvents;
+  readonly #unread: Uint8Array[] = [];
+  #unreadBytes = 0;
+  #reader: Reader | null = null;
+  /** null: more may come. */
+  #end: { failure: Error | null } | null = null;
+
+  constructor(events: BodyEvents) {
+    this.#events = events;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** Some chunks wait for the reader. */
+  get isBehind(): boolean {
+    return this.#unread.length > 0;
+  }
+
+  get isFull(): boolean {
+    return this.#unreadBytes >= MAX_UNREAD_BYTES;
+  }
+
+  push(chunk: Uint8Array): void {
+    const reader = this.#takeReader();
+    if (reader) {
+      reader.resolve({ done: false, value: chunk });
+      return;
+    }
+    this.#unread.push(chunk);
+    this.#unreadBytes += chunk.length;
+  }
+
+  end(): void {
+    this.#end ??= { failure: null };
+    this.#takeReader()?.resolve(DONE);
+  }
+
+  /** The reader gets the error after what it has not read yet, or at once. */
+  fail(failure: Error, { dropsUnread }: { dropsUnread: boolean }): void {
+    this.#end ??= { failure };
+    if (dropsUnread) this.#dropUnread();
+    this.#takeReader()?.reject(failure);
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    const value = this.#unread.shift();
+    if (value) {
+      this.#unreadBytes -= value.length;
+      if (!this.isBehind && !this.#end) this.#events.onDrained();
+      return { done: false, value };
+    }
+    if (!this.#end) return new Promise((resolve, reject) => (this.#reader = { resolve, reject }));
+    if (this.#end.failure) throw this.#end.failure;
+    return DONE;
+  }
+
+  async return(): Promise<IteratorReturnResult<undefined>> {
+    this.#dropUnread();
+    if (!this.#end) this.#events.onCanceled();
+    return DONE;
+  }
+
+  #dropUnread(): void {
+    this.#unread.length = 0;
+    this.#unreadBytes = 0;
+  }
+
+  #takeReader(): Reader | null {
+    const reader = this.#reader;
+    this.#reader = null;
+    return reader;
+  }
+}
