@@ -120,7 +120,8 @@ export const lastDaysQuery = queryOptions({
   queryKey: ["studio", "last-days"],
   queryFn: async ({ signal }) =>
     await stoa.analytics.revenue(
-      { startDate: dayHere(LAST_DAYS - 1), endDate: dayHere(0), timezone },
+      // By currency, not by product as by default: no breakdown is shown, and this one costs nothing.
+      { startDate: dayHere(LAST_DAYS - 1), endDate: dayHere(0), timezone, groupBy: "currency" },
       { signal },
     ),
 });

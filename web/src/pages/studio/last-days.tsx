@@ -16,7 +16,6 @@ const preloadAnalytics = () => {
 
 export function LastDays() {
   const { data, error, refetch } = useQuery(lastDaysQuery);
-  useWhenIdle(preloadAnalytics);
   return (
     <section className="beam thin studio-block" aria-label={`Last ${LAST_DAYS} days`}>
       <div className="row between">
@@ -37,6 +36,8 @@ function Revenue({
 }: {
   revenue: RevenueAnalytics;
 }) {
+  // Not before: the files would take the connections of the page's own requests.
+  useWhenIdle(preloadAnalytics);
   const money = (amount: number) => formatMoney(amount, currency);
   return (
     <>
