@@ -40,8 +40,9 @@ export const shortDigest = (...parts: (string | Buffer)[]) => {
   for (const part of parts) hash.update(part);
   return hash.digest("base64url").slice(0, 27);
 };
+const etagOfJson = (json: string) => `"${shortDigest(json)}"`;
 /** The ETag of a resource without a revision. */
-export const etagOf = (data: unknown) => `"${shortDigest(toJson(data))}"`;
+export const etagOf = (data: unknown) => etagOfJson(toJson(data));
 
 /** Allocated outside of Node's pool: one cached slice would keep the whole pool in memory. */
 export function toOwnBytes(text: string): Buffer {
@@ -129,7 +130,7 @@ export function renderData(endpoint: Endpoint, result: unknown, meta: Meta): Ren
     status: answer.status ?? statusOf(endpoint),
     body: `{"success":true,${beside.join("")}"data":${data},"meta":${JSON.stringify(meta)}}`,
     cookies: answer.cookies,
-    headers: answer.etag || endpoint.method === "GET" ? { etag: answer.etag ?? etagOf(answer.data) } : {},
+    headers: answer.etag || endpoint.method === "GET" ? { etag: answer.etag ?? etagOfJson(data) } : {},
   };
 }
 
@@ -147,8 +148,9 @@ function renderRawData({ data, etag }: DataResponse<RawData>, meta: Meta): Rende
 
 /** The shape of another API: the data is the body. */
 export function renderWithoutEnvelope({ method }: Endpoint, data: unknown): RenderedResponse<string> {
-  const headers: Record<string, string> = method === "GET" ? { etag: etagOf(data) } : {};
-  return { status: 200, body: JSON.stringify(data), headers };
+  const body = toJson(data);
+  const headers: Record<string, string> = method === "GET" ? { etag: etagOfJson(body) } : {};
+  return { status: 200, body, headers };
 }
 
 /** Not cached: the file is made for each request. */
