@@ -4,7 +4,7 @@ import { firstOf, required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { type DateRange, rangeBounds } from "./date-range.ts";
 import { listLabels, listReferralCodes, sumReferralsOfProduct } from "./queries.ts";
-import { type SumQuery, type SumRow, type Sums, sumRange } from "./range-sums-queries.ts";
+import { rankRange, type SumRow, type Sums, sumRange } from "./range-sums-queries.ts";
 import { hasMoved, type SalesScope, ZERO_SUMS } from "./sales.ts";
 
 const NAMES = ["sales", "gross", "refunds", "disputes", "net"] as const;
@@ -38,25 +38,18 @@ export const breakdownsBy: Record<
     [...totals].map(([currency, sums]) => ({ ...sums, key: currency, label: currency, currency })),
 };
 
-const sumSales = (
-  tx: Tx,
-  scope: "product" | "referrer",
-  { sellerId, productId, currency, span }: BreakdownQuery,
-  { highest }: Pick<SumQuery, "highest"> = {},
-): Promise<SumRow<Name>[]> =>
-  sumRange(
-    tx,
-    {
-      sellerId,
-      scope,
-      ofId: productId,
-      currencies: [currency],
-      edges: rangeBounds(span),
-      by: "month",
-      highest,
-    },
-    NAMES,
-  );
+const toSumQuery = ({ sellerId, productId, currency, span }: BreakdownQuery) => ({
+  sellerId,
+  ofId: productId,
+  currency,
+  edges: rangeBounds(span),
+  by: "month" as const,
+});
+
+function sumSales(tx: Tx, scope: "product" | "referrer", query: BreakdownQuery): Promise<SumRow<Name>[]> {
+  const { currency, ...range } = toSumQuery(query);
+  return sumRange(tx, { ...range, scope, currencies: [currency] }, NAMES);
+}
 
 /** Returns at most `limit` products that moved money, the highest revenue first. */
 export async function breakDownByProduct(
@@ -65,7 +58,7 @@ export async function breakDownByProduct(
   limit = MAX_ROWS,
 ): Promise<Breakdown[]> {
   // PostgreSQL ranks them: a seller may have sold tens of thousands.
-  const rows = await sumSales(tx, "product", query, { highest: limit });
+  const rows = await rankRange(tx, { ...toSumQuery(query), scope: "product", limit }, NAMES);
   const labels = await listLabels(
     tx,
     rows.map(({ ofId }) => ofId),
@@ -74,6 +67,7 @@ export async function breakDownByProduct(
     ...row,
     key: toId("prod", row.ofId),
     label: required(labels.get(row.ofId), "the label of a product").title,
+    currency: query.currency,
   }));
 }
 

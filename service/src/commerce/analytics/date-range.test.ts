@@ -7,8 +7,9 @@ import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { saleSums } from "../ledger/sales-sums.ts";
-import { type DateRangeQuery, parseDateRange } from "./date-range.ts";
-import { type Sums, sumRange } from "./range-sums-queries.ts";
+import { type DateRangeQuery, parseDateRange, rangeBounds } from "./date-range.ts";
+import { rankRange, type Sums, sumRange } from "./range-sums-queries.ts";
+import { inSnapshot } from "./sales.ts";
 import { rollUpSales } from "./sales-sums.ts";
 
 let market: Market;
@@ -192,62 +193,110 @@ suite("sumRange", () => {
       const bucket = dates.indexOf(bucketOf(localDay(one.at), by, dates[0]!));
       const ofId = one[forScope[scope]];
       if (one.sellerId !== me || ofId === null || bucket < 0) continue;
-      const key = `${one.currency} ${ofId} ${bucket}`;
-      const previous = sums.get(key);
-      sums.set(
-        key,
-        Object.fromEntries(saleSums.map((name) => [name, (previous?.[name] ?? 0n) + one[name]])) as Sums,
-      );
+      addTo(sums, `${one.currency} ${ofId} ${bucket}`, one);
     }
     return sums;
   }
+
+  function addTo(sums: Map<string, Sums>, key: string, one: Movement) {
+    const previous = sums.get(key);
+    sums.set(
+      key,
+      Object.fromEntries(saleSums.map((name) => [name, (previous?.[name] ?? 0n) + one[name]])) as Sums,
+    );
+  }
+
+  /** Inserts the movements, the first of them rolled up, and parses a range of local days. */
+  async function prepare(moved: Movement[], rolledUpTo: number, { timezone, interval, start, days }: Days) {
+    await market.query("truncate sales_sums, sales_movements");
+    await write(moved.slice(0, rolledUpTo));
+    await rollUpSales(market.service.ctx, 7);
+    await write(moved.slice(rolledUpTo));
+    const first = daysAfter(new Date("2025-10-08"), start);
+    const [startDate, endDate] = [isoDay(first), isoDay(daysAfter(first, days))];
+    const span = await parseDateRange(market.service.ctx, {
+      ...{ period: "day", interval, timezone, startDate, endDate },
+    });
+    const localDay = localDays(timezone);
+    return { span, inSpan: moved.filter(({ at }) => localDay(at) >= startDate && localDay(at) <= endDate) };
+  }
+  interface Days {
+    timezone: string;
+    interval: DateRangeQuery["interval"];
+    start: number;
+    days: number;
+  }
+  const anyDays = fc.record({
+    ...{ timezone: zone, interval },
+    ...{ start: fc.integer({ min: 0, max: 50 }), days: fc.integer({ min: 0, max: 40 }) },
+  });
+  const anyMovements = fc.array(movement, { minLength: 1, maxLength: 25 });
 
   const isSomething = (sums: Sums) => saleSums.some((name) => sums[name] !== 0n);
 
   test("any movements, rolled up or not: the sums equal those of the movements in the range", async () => {
     const property = fc.asyncProperty(
-      fc.array(movement, { minLength: 1, maxLength: 25 }),
-      ...[fc.nat(25), zone, interval, fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 40 })],
+      anyMovements,
+      fc.nat(25),
+      anyDays,
       fc.constantFrom("all", "product", "referrer"),
       fc.constantFrom("day", "month"),
-      async (moved, rolledUpTo, timezone, by, start, days, scope, level) => {
-        await market.query("truncate sales_sums, sales_movements");
-        await write(moved.slice(0, rolledUpTo));
-        await rollUpSales(market.service.ctx, 7);
-        await write(moved.slice(rolledUpTo));
-        const first = daysAfter(new Date("2025-10-08"), start);
-        const [startDate, endDate] = [isoDay(first), isoDay(daysAfter(first, days))];
-        const span = await parseDateRange(market.service.ctx, {
-          period: "day",
-          interval: by,
-          timezone,
-          startDate,
-          endDate,
-        });
-        const query = {
-          sellerId: me!,
-          scope,
-          currencies: ["USD", "EUR"],
-          edges: span.edges,
-          by: level,
-        } as const;
+      async (moved, rolledUpTo, days, scope, level) => {
+        const { span, inSpan } = await prepare(moved, rolledUpTo, days);
         const rows = await sumRange(
           market.service.ctx.db,
-          { ...query, currencies: ["USD", "EUR"] },
+          { sellerId: me!, scope, currencies: ["USD", "EUR"], edges: span.edges, by: level },
           saleSums,
         );
         const found = rows.map(
           ({ currency, ofId, bucket, ...sums }) => [`${currency} ${ofId} ${bucket}`, sums] as const,
         );
-        const localDay = localDays(timezone);
-        const inSpan = moved.filter(({ at }) => localDay(at) >= startDate && localDay(at) <= endDate);
-        const due = addUp(inSpan, scope, { dates: span.dates, timezone, by });
+        const due = addUp(inSpan, scope, { ...days, dates: span.dates, by: days.interval });
         const nonZeroSums = (sums: Iterable<readonly [string, Sums]>) =>
           [...sums].filter(([, sum]) => isSomething(sum)).sort();
         assert.deepEqual(nonZeroSums(found), nonZeroSums(due));
       },
     );
-    await fc.assert(property as fc.IAsyncProperty<unknown>, { numRuns: runs(60) });
+    await fc.assert(property, { numRuns: runs(60) });
+  });
+
+  test("rankRange, any movements: those that moved, by gross sums, then by sales, then by id", async () => {
+    const property = fc.asyncProperty(
+      anyMovements,
+      fc.nat(25),
+      anyDays,
+      fc.constantFrom("product", "referrer"),
+      fc.integer({ min: 1, max: 3 }),
+      async (moved, rolledUpTo, days, scope, limit) => {
+        const { span, inSpan } = await prepare(moved, rolledUpTo, days);
+        const query = {
+          sellerId: me!,
+          scope,
+          currency: "USD",
+          edges: rangeBounds(span),
+          by: "month",
+          limit,
+        } as const;
+        const found = await inSnapshot(market.service.ctx, (tx) => rankRange(tx, query, saleSums));
+        const due = new Map<string, Sums>();
+        for (const one of inSpan) {
+          const ofId = one[forScope[scope]];
+          if (one.sellerId === me && one.currency === "USD" && ofId !== null) addTo(due, ofId, one);
+        }
+        const ranked = [...due]
+          .filter(([, sums]) => isSomething(sums))
+          .sort(
+            ([a, left], [b, right]) =>
+              Number(right.gross - left.gross) || Number(right.sales - left.sales) || (a < b ? -1 : 1),
+          )
+          .slice(0, limit);
+        assert.deepEqual(
+          found.map(({ ofId, ...sums }) => [ofId, sums]),
+          ranked,
+        );
+      },
+    );
+    await fc.assert(property, { numRuns: runs(40) });
   });
 });
 

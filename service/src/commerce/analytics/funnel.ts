@@ -12,8 +12,7 @@ export async function analyticsFunnel(ctx: Context, caller: Member, query: Query
   const span = await parseDateRange(ctx, { ...query, interval: "month" });
   const subject = await salesScopeOf(ctx, caller, query.productId);
   return inSnapshot(ctx, async (tx) => {
-    const viewsByMonth = await sumViews(tx, { ...subject, ...span });
-    const views = viewsByMonth.values().reduce((sum, count) => sum + count, 0);
+    const views = (await sumViews(tx, { ...subject, ...span })).reduce((sum, count) => sum + count, 0);
     const [from, until] = rangeBounds(span);
     const { purchases, ran, refunded, runs } = await countPurchases(tx, { ...subject, from, until });
     const { startDate, endDate, timezone } = span;

@@ -37,6 +37,7 @@ export async function productAnalytics(
     const { currency, currencies } = await chooseCurrency(ctx, tx, caller.userId, query.currency);
     const totals = await readTotals(tx, subject, currencies, span);
     const timeline = await readTimelineWithViews(tx, subject, currency, span);
+    const products = await breakDownByProduct(tx, { ...subject, currency, span }, TOP_PRODUCTS);
     const { startDate, endDate, timezone } = span;
     return {
       currency,
@@ -48,9 +49,7 @@ export async function productAnalytics(
         conversionRate: conversionRate(totals.values(), timeline),
       },
       timeline,
-      topProducts: (await breakDownByProduct(tx, { ...subject, currency, span }, TOP_PRODUCTS))
-        .filter(isSold)
-        .map(toTopProduct),
+      topProducts: products.filter(isSold).map(toTopProduct),
       otherCurrencies: [...totals]
         .filter(([other]) => other !== currency)
         .map(([other, sums]) => ({ currency: other, ...toSummary(sums, other) })),
@@ -92,7 +91,7 @@ async function readTimelineWithViews(
   return span.dates.map((date, bucket) => {
     const { gross, sales } = required(sold[bucket], "the sums of a bucket");
     const revenue = toDecimalSum(gross, currency);
-    return { date, revenue, sales: Number(sales), views: views.get(bucket) ?? 0 };
+    return { date, revenue, sales: Number(sales), views: required(views[bucket], "the views of a bucket") };
   });
 }
 

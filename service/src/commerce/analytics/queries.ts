@@ -1,8 +1,9 @@
 import { sql } from "kysely";
-import { firstOf } from "../../core/required.ts";
+import { DAY_MS } from "../../core/dates.ts";
+import { firstOf, required } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { eachColumn, SALES } from "../ledger/sales-sums.ts";
-import { type SumName, toSums } from "./range-sums-queries.ts";
+import { parseArray, type SumName, toSums } from "./range-sums-queries.ts";
 
 /** The currency with the most sales comes first. */
 export async function listCurrencies(db: Queries, sellerId: string): Promise<string[]> {
@@ -16,6 +17,7 @@ export async function listCurrencies(db: Queries, sellerId: string): Promise<str
   return rows.map(({ currency }) => currency);
 }
 
+/** Returns one number for each bucket. */
 export async function sumViews(
   db: Queries,
   {
@@ -24,16 +26,32 @@ export async function sumViews(
     dates,
     endDate,
   }: { sellerId: string; productId?: string | undefined; dates: string[]; endDate: string },
-): Promise<Map<number, number>> {
-  const days =
+): Promise<number[]> {
+  const viewed =
     productId === undefined
       ? sql`author_daily_views d where d.author_id = ${sellerId}`
       : sql`product_daily_views d where d.product_id = ${productId}`;
-  const { rows } = await sql<{ bucket: number; views: number }>`
-    select width_bucket(d.day, ${dates}::date[]) - 1 as bucket, sum(d.views)::bigint as views
-      from ${days} and d.day between ${firstOf(dates)} and ${endDate}
-     group by 1`.execute(db);
-  return new Map(rows.map(({ bucket, views }) => [bucket, views]));
+  const { rows } = await sql<Record<"days" | "views", string | null>>`
+    select array_agg(d.day - ${firstOf(dates)}::date)::text as days, array_agg(d.views)::text as views
+      from ${viewed} and d.day between ${firstOf(dates)} and ${endDate}`.execute(db);
+  const { days, views } = firstOf(rows);
+  const bucketOfDay = bucketsByDay(dates, endDate);
+  const sums = dates.map(() => 0);
+  const counts = parseArray(views);
+  for (const [at, day] of parseArray(days).entries()) {
+    const bucket = required(bucketOfDay[Number(day)], "the bucket of a day");
+    sums[bucket] = required(sums[bucket], "the views of a bucket") + Number(counts[at]);
+  }
+  return sums;
+}
+
+/** For each day from the first one, the index of the bucket that it belongs to. */
+function bucketsByDay(dates: string[], endDate: string): number[] {
+  const starts = [...dates.map((date) => Date.parse(date)), Date.parse(endDate) + DAY_MS];
+  return dates.flatMap((_date, bucket) => {
+    const [start, end] = [required(starts[bucket], "a bucket"), required(starts[bucket + 1], "its end")];
+    return Array.from({ length: (end - start) / DAY_MS }, () => bucket);
+  });
 }
 
 export interface ProductLabel {

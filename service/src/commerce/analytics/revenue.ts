@@ -1,6 +1,6 @@
 import type { RevenueAnalytics, RevenueGroup } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { toDecimalSum } from "../../core/money/amount.ts";
+import { type MinorUnits, toDecimalSum } from "../../core/money/amount.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import type { FileResponse } from "../../platform/http/route.ts";
@@ -88,8 +88,8 @@ const NO_FUNDS = { booked: 0, pending: 0, reserved: 0, paidOut: 0 };
 
 const TIMELINE_SUMS = ["gross", "refunds", "disputes", "fees", "commissions", "net", "sales"] as const;
 
-function toRow(sums: Pick<Sums, (typeof TIMELINE_SUMS)[number]>, currency: string) {
-  const amount = (minor: bigint) => toDecimalSum(minor, currency);
+function toRow(sums: Record<(typeof TIMELINE_SUMS)[number], MinorUnits>, currency: string) {
+  const amount = (minor: MinorUnits) => toDecimalSum(minor, currency);
   return {
     grossRevenue: amount(sums.gross),
     refunds: amount(sums.refunds),

@@ -1,10 +1,10 @@
 import type { Context } from "../../core/context.ts";
-import { roundHalfUp } from "../../core/money/amount.ts";
+import { type MinorUnits, roundHalfUp } from "../../core/money/amount.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { saleSums } from "../ledger/sales-sums.ts";
 import { type DateRange, rangeBounds } from "./date-range.ts";
 import { listCurrencies } from "./queries.ts";
-import { type SumName, type Sums, sumRange } from "./range-sums-queries.ts";
+import { type SumName, type Sums, sumBuckets, sumRange } from "./range-sums-queries.ts";
 
 export const ZERO_SUMS: Sums = {
   sales: 0n,
@@ -57,16 +57,13 @@ export async function readTotals(
 export const hasMoved = (row: Partial<Sums>) => saleSums.some((name) => (row[name] ?? 0n) !== 0n);
 
 /** Returns one row for each bucket, with zeros if nothing moved. */
-export async function readTimeline<Name extends SumName>(
+export function readTimeline<Name extends SumName>(
   tx: Tx,
   subject: SalesScope,
   { currency, span, names }: { currency: string; span: DateRange; names: readonly Name[] },
-): Promise<Record<Name, bigint>[]> {
+): Promise<Record<Name, MinorUnits>[]> {
   const by = span.interval === "month" ? "month" : "day";
-  const query = { ...toSumScope(subject), currencies: [currency], edges: span.edges };
-  const rows = await sumRange(tx, { ...query, by }, names);
-  const known = new Map(rows.map((row) => [row.bucket, row]));
-  return span.dates.map((_, bucket) => known.get(bucket) ?? ZERO_SUMS);
+  return sumBuckets(tx, { ...toSumScope(subject), currency, edges: span.edges, by }, names);
 }
 
 export const averageOrderValue = ({ gross, sales }: Sums): bigint =>

@@ -49,7 +49,7 @@ export function toMinor(amount: number, currency: string): bigint | null {
 }
 
 /** List queries return prices as safe integers of the driver; code that computes uses bigint. */
-type MinorUnits = bigint | number;
+export type MinorUnits = bigint | number;
 
 /** 1999 USD is 19.99. */
 export function toDecimal(minor: MinorUnits, currency: string): number {
@@ -60,12 +60,12 @@ export function toDecimal(minor: MinorUnits, currency: string): number {
  * Past 15 digits, which only sums reach, it returns the nearest double. Dividing a safe integer by a power of ten rounds once, like
  * parsing, and is ten times as fast.
  */
-export function toDecimalSum(minor: bigint, currency: string): number {
+export function toDecimalSum(minor: MinorUnits, currency: string): number {
   const exponent = currencyExponent(currency);
   return isSafe(minor) ? Number(minor) / 10 ** exponent : Number(insertDecimalPoint(minor, exponent));
 }
 
-const isSafe = (minor: bigint) => minor <= Number.MAX_SAFE_INTEGER && minor >= Number.MIN_SAFE_INTEGER;
+const isSafe = (minor: MinorUnits) => minor <= Number.MAX_SAFE_INTEGER && minor >= Number.MIN_SAFE_INTEGER;
 
 /** "19.99 USD", "500 JPY", always with all of the currency's decimals. */
 export function formatMoney(minor: MinorUnits, currency: string): string {
