@@ -22,8 +22,8 @@ interface BreakdownQuery extends SalesScope {
   span: DateRange;
 }
 
-/** By currency. */
-type Totals = Map<string, Sums>;
+/** By currency, being read. */
+type Totals = Promise<Map<string, Sums>>;
 
 const MAX_ROWS = 1_000;
 
@@ -35,7 +35,7 @@ export const breakdownsBy: Record<
   category: breakDownByCategory,
   referral: breakDownByReferral,
   currency: async (_tx, _query, totals) =>
-    [...totals].map(([currency, sums]) => ({ ...sums, key: currency, label: currency, currency })),
+    [...(await totals)].map(([currency, sums]) => ({ ...sums, key: currency, label: currency, currency })),
 };
 
 const toSumQuery = ({ sellerId, productId, currency, span }: BreakdownQuery) => ({
@@ -114,7 +114,7 @@ async function breakDownByReferral(tx: Tx, query: BreakdownQuery, totals: Totals
     const code = required(codes.get(row.ofId), "the code of a referral");
     return { ...row, key: code, label: code };
   });
-  const direct = subtractSums(totals.get(currency) ?? ZERO_SUMS, addSums(rows));
+  const direct = subtractSums((await totals).get(currency) ?? ZERO_SUMS, addSums(rows));
   return topRows([...referred, { ...direct, key: DIRECT, label: DIRECT, currency }]);
 }
 const DIRECT = "direct";

@@ -1,5 +1,6 @@
 import type { AnalyticsFunnel } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
+import { waitForAll } from "../../platform/db/pipeline.ts";
 import { type DateRangeQuery, parseDateRange, rangeBounds } from "./date-range.ts";
 import { countPurchases } from "./funnel-queries.ts";
 import { salesScopeOf } from "./products.ts";
@@ -12,9 +13,12 @@ export async function analyticsFunnel(ctx: Context, caller: Member, query: Query
   const span = await parseDateRange(ctx, { ...query, interval: "month" });
   const subject = await salesScopeOf(ctx, caller, query.productId);
   return inSnapshot(ctx, async (tx) => {
-    const views = (await sumViews(tx, { ...subject, ...span })).reduce((sum, count) => sum + count, 0);
     const [from, until] = rangeBounds(span);
-    const { purchases, ran, refunded, runs } = await countPurchases(tx, { ...subject, from, until });
+    const [viewsByMonth, { purchases, ran, refunded, runs }] = await waitForAll([
+      sumViews(tx, { ...subject, ...span }),
+      countPurchases(tx, { ...subject, from, until }),
+    ]);
+    const views = viewsByMonth.reduce((sum, count) => sum + count, 0);
     const { startDate, endDate, timezone } = span;
     return {
       ...{ startDate, endDate, timezone, views, purchases, ran, refunded, runs },

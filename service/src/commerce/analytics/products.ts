@@ -5,6 +5,7 @@ import { toUuid } from "../../core/ids.ts";
 import { toDecimalSum } from "../../core/money/amount.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { waitForAll } from "../../platform/db/pipeline.ts";
 import type { FileResponse } from "../../platform/http/route.ts";
 import { type Breakdown, breakDownByProduct } from "./breakdown.ts";
 import { csvFile, csvLines } from "./csv.ts";
@@ -35,9 +36,11 @@ export async function productAnalytics(
   const subject = await salesScopeOf(ctx, caller, query.productId);
   return inSnapshot(ctx, async (tx) => {
     const { currency, currencies } = await chooseCurrency(ctx, tx, caller.userId, query.currency);
-    const totals = await readTotals(tx, subject, currencies, span);
-    const timeline = await readTimelineWithViews(tx, subject, currency, span);
-    const products = await breakDownByProduct(tx, { ...subject, currency, span }, TOP_PRODUCTS);
+    const [totals, timeline, products] = await waitForAll([
+      readTotals(tx, subject, currencies, span),
+      readTimelineWithViews(tx, subject, currency, span),
+      breakDownByProduct(tx, { ...subject, currency, span }, TOP_PRODUCTS),
+    ]);
     const { startDate, endDate, timezone } = span;
     return {
       currency,
@@ -86,8 +89,10 @@ async function readTimelineWithViews(
   currency: string,
   span: DateRange,
 ): Promise<Timeline> {
-  const sold = await readTimeline(tx, subject, { currency, span, names: ["gross", "sales"] });
-  const views = await sumViews(tx, { ...subject, ...span });
+  const [sold, views] = await waitForAll([
+    readTimeline(tx, subject, { currency, span, names: ["gross", "sales"] }),
+    sumViews(tx, { ...subject, ...span }),
+  ]);
   return span.dates.map((date, bucket) => {
     const { gross, sales } = required(sold[bucket], "the sums of a bucket");
     const revenue = toDecimalSum(gross, currency);

@@ -3,6 +3,7 @@ import type { Context, Member } from "../../core/context.ts";
 import { type MinorUnits, toDecimalSum } from "../../core/money/amount.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { waitForAll } from "../../platform/db/pipeline.ts";
 import type { FileResponse } from "../../platform/http/route.ts";
 import { type Breakdown, breakdownsBy } from "./breakdown.ts";
 import { csvFile, csvLines } from "./csv.ts";
@@ -31,11 +32,14 @@ export async function revenueAnalytics(
   const subject = await salesScopeOf(ctx, caller, query.productId);
   return inSnapshot(ctx, async (tx) => {
     const { currency, currencies } = await chooseCurrency(ctx, tx, caller.userId, query.currency);
-    const totals = await readTotals(tx, subject, currencies, span);
-    const funds = await readFunds(ctx, tx, caller.userId);
-    const timeline = await readTimeline(tx, subject, { currency, span, names: TIMELINE_SUMS });
+    const readingTotals = readTotals(tx, subject, currencies, span);
+    const [totals, funds, timeline, groups] = await waitForAll([
+      readingTotals,
+      readFunds(ctx, tx, caller.userId),
+      readTimeline(tx, subject, { currency, span, names: TIMELINE_SUMS }),
+      breakdownsBy[query.groupBy](tx, { ...subject, currency, span }, readingTotals),
+    ]);
     const summaryOf = (of: string) => ({ ...toSummary(totals.get(of) ?? ZERO_SUMS, of), ...funds(of) });
-    const groups = await breakdownsBy[query.groupBy](tx, { ...subject, currency, span }, totals);
     const { startDate, endDate, timezone } = span;
     return {
       currency,

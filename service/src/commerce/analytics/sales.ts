@@ -1,6 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { type MinorUnits, roundHalfUp } from "../../core/money/amount.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
+import { inPipelinedSnapshot } from "../../platform/db/pipeline.ts";
 import { saleSums } from "../ledger/sales-sums.ts";
 import { type DateRange, rangeBounds } from "./date-range.ts";
 import { listCurrencies } from "./queries.ts";
@@ -18,9 +19,9 @@ export const ZERO_SUMS: Sums = {
   net: 0n,
 };
 
-/** One snapshot for all queries of an answer, so that its parts add up despite concurrent sales. */
-export const inSnapshot = <T>({ db }: Context, work: (tx: Tx) => Promise<T>): Promise<T> =>
-  db.transaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute(work);
+/** One snapshot for all queries of an answer, so that its parts add up despite concurrent sales. Queries that start together are sent together. */
+export const inSnapshot = <T>({ pool }: Context, work: (tx: Tx) => Promise<T>): Promise<T> =>
+  inPipelinedSnapshot(pool, work);
 
 export interface SalesScope {
   sellerId: string;

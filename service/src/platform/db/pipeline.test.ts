@@ -5,7 +5,13 @@ import { sql } from "kysely";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { askedDuring, costOf } from "../../../test/statements.ts";
 import type { Queries } from "./database.ts";
-import { inPipeline, inPipelinedTransaction, sendInOrder, waitForAll } from "./pipeline.ts";
+import {
+  inPipeline,
+  inPipelinedSnapshot,
+  inPipelinedTransaction,
+  sendInOrder,
+  waitForAll,
+} from "./pipeline.ts";
 
 let market: Market;
 before(async () => {
@@ -108,6 +114,25 @@ test("a pipeline without a transaction: one round trip, results in order", async
     results.map(({ rows }) => rows),
     [[{ one: 1 }], [{ two: 2 }]],
   );
+});
+
+test("a pipelined snapshot: begin and reads in one round trip, later reads see the same moment, writes are refused", async () => {
+  const count = (tx: Queries) => sql<{ count: number }>`select count(*) from notes`.execute(tx);
+  const asked = await askedDuring(() =>
+    inPipelinedSnapshot(pool(), async (tx) => {
+      const [before] = await waitForAll([count(tx), sql`select 2 as two`.execute(tx)]);
+      await market.query("insert into notes values ('meanwhile')");
+      assert.deepEqual((await count(tx)).rows, before.rows);
+    }),
+  );
+  const { connection } = asked[0]!;
+  const ofSnapshot = asked.filter((one) => one.connection === connection);
+  assert.deepEqual(costOf(ofSnapshot), { statements: 5, roundTrips: 3, transactions: 1 });
+  await assert.rejects(
+    inPipelinedSnapshot(pool(), (tx) => insertNote(tx, "never")),
+    { code: "25006" },
+  );
+  await market.query("delete from notes where note = 'meanwhile'");
 });
 
 test("a pipelined transaction whose second statement fails: throws that error, and writes nothing", async () => {

@@ -60,11 +60,12 @@ export const inPipelinedTransaction = <Found, T>(
   pool: pg.Pool,
   read: (tx: Tx) => Promise<Found>,
   work: (tx: Tx, found: Found) => Promise<T>,
+  begin = "begin",
 ): Promise<T> =>
   withPipeline(pool, async (client, tx) => {
     try {
       writeTogether(client);
-      const [, found] = await waitForAll([client.query("begin"), read(tx)]);
+      const [, found] = await waitForAll([client.query(begin), read(tx)]);
       writeTogether(client);
       const result = await work(tx, found);
       const { command } = await client.query("commit");
@@ -76,6 +77,11 @@ export const inPipelinedTransaction = <Found, T>(
       throw error;
     }
   });
+
+/** A transaction that only reads, all of it from one snapshot. `begin` and the statements that `read` starts at once are sent together. */
+export const inPipelinedSnapshot = <T>(pool: pg.Pool, read: (tx: Tx) => Promise<T>): Promise<T> =>
+  inPipelinedTransaction(pool, read, async (_tx, found) => found, BEGIN_SNAPSHOT);
+const BEGIN_SNAPSHOT = "begin isolation level repeatable read, read only";
 
 async function withPipeline<T>(
   pool: pg.Pool,
