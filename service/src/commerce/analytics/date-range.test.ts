@@ -331,6 +331,20 @@ test("sums of more than 15 digits: returned as the nearest JSON number", async (
   }
 });
 
+test("sums beyond the safe integers: rows of the timeline are the nearest JSON numbers", async () => {
+  const seller = await market.createUser({ role: "seller" });
+  const productId = toUuid("prod", await createProduct(seller))!;
+  // An odd sum past 2^53 is no double itself.
+  for (const gross of [...Array<string>(10).fill("999999999999999"), "1"])
+    await market.query(
+      `insert into sales_movements (id, seller_id, product_id, currency, moved_at, sales, gross, net)
+       values (gen_random_uuid(), $1, $2, 'USD', $3, 1, $4::bigint, $4::bigint)`,
+      [seller.userId, productId, market.clock.now, gross],
+    );
+  const { timeline } = await dataOf(seller, "/v1/analytics/revenue");
+  assert.deepEqual([timeline.at(-1).grossRevenue, timeline.at(-1).sales], [99999999999999.91, 11]);
+});
+
 async function dataOf(reader: Client, path: string) {
   const reply = await reader.get(path);
   assert.equal(reply.status, 200, reply.text);
