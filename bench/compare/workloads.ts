@@ -180,7 +180,7 @@ async function waitForCopyChecks(pool: pg.Pool): Promise<void> {
 let provider: Promise<string> | undefined;
 /** One for both sides: it serves one at a time. */
 function providerUrl(): Promise<string> {
-  provider ??= startScript(new URL("../provider.ts", import.meta.url), [])
+  provider ??= startScript(new URL("../ai-provider.ts", import.meta.url), [])
     .waitForLine(/^http.*/)
     .then(([url]) => url);
   return provider;

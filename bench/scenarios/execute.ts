@@ -51,7 +51,7 @@ const CASES: Case[] = [
 /** Runs of a bought prompt, compared in turns with direct calls of the provider and with Portkey's gateway. */
 export async function measureExecute(options: Options): Promise<Report> {
   const shop = await openShop(options);
-  const [providerUrl] = await startScript(new URL("../provider.ts", import.meta.url), []).waitForLine(
+  const [providerUrl] = await startScript(new URL("../ai-provider.ts", import.meta.url), []).waitForLine(
     /^http.*/,
   );
   const [buyer, productId] = [shop.buyers[0]!, shop.products[0]!];

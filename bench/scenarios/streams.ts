@@ -21,7 +21,7 @@ const AIM_BYTES = 260e6;
 export async function measureStreams(options: Options): Promise<Report> {
   const shop = await openShop(options);
   const node = await shop.startNode();
-  const [providerUrl] = await startScript(new URL("../provider.ts", import.meta.url), []).waitForLine(
+  const [providerUrl] = await startScript(new URL("../ai-provider.ts", import.meta.url), []).waitForLine(
     /^http.*/,
   );
   const bought = { buyer: shop.buyers[1]!, productId: shop.products[1]! };

@@ -21,7 +21,7 @@ const PROMPT = `You help people to plan a garden. ${"Ask for the soil, the light
 /** Time until a guest sees the first words of a try, which the leak guard holds back until it knows that they repeat nothing. */
 export async function measureTryOuts(options: Options): Promise<Report> {
   const shop = await openShop(options);
-  const [providerUrl] = await startScript(new URL("../provider.ts", import.meta.url), []).waitForLine(
+  const [providerUrl] = await startScript(new URL("../ai-provider.ts", import.meta.url), []).waitForLine(
     /^http.*/,
   );
   const rounds: Record<"direct" | "tried", number[]>[] = [];

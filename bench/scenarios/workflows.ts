@@ -35,7 +35,7 @@ export async function measureWorkflows({ profile }: Options): Promise<Report> {
   atEnd(() => database.stop());
   const startNode = (roles: string, profile?: string) =>
     startService(profile, { STOA_DATA_DIR: dataDir, STOA_PLANS_FILE: plansFile, STOA_ROLES: roles });
-  const [providerUrl] = await startScript(new URL("../provider.ts", import.meta.url), []).waitForLine(
+  const [providerUrl] = await startScript(new URL("../ai-provider.ts", import.meta.url), []).waitForLine(
     /^http.*/,
   );
   const key = await withBase(dataDir, { target: database.connection }, ({ ctx }) => openAccount(ctx));
