@@ -1,8 +1,8 @@
 import { type Adapter, type AdapterPayload, errors } from "oidc-provider";
-import pg from "pg";
 import type { Context } from "../../core/context.ts";
 import { digestOf } from "../../core/digest.ts";
 import { toUuid } from "../../core/ids.ts";
+import { FOREIGN_KEY_VIOLATION, hasSqlState } from "../../platform/db/sql-state.ts";
 import { fromSeconds, toSeconds, unusedMethods } from "./adapter-defaults.ts";
 import { updateGrantLastUsed } from "./queries.ts";
 import {
@@ -19,7 +19,6 @@ import {
  * lost. A later one is a stolen token and deletes the grant.
  */
 const REUSE_LEEWAY_MS = 10_000;
-const FOREIGN_KEY_VIOLATION = "23503";
 
 /** Stored by digest, valid while the account may sign in. */
 export const tokenAdapter = (ctx: Context, kind: TokenKind): Adapter => ({
@@ -71,8 +70,7 @@ async function insertTokenOrFail(ctx: Context, kind: TokenKind, value: string, p
     });
   } catch (error) {
     // Its grant or client was deleted meanwhile.
-    if (error instanceof pg.DatabaseError && error.code === FOREIGN_KEY_VIOLATION)
-      throw new errors.InvalidGrant("taken back");
+    if (hasSqlState(error, FOREIGN_KEY_VIOLATION)) throw new errors.InvalidGrant("taken back");
     throw error;
   }
 }

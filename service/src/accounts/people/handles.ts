@@ -1,18 +1,16 @@
 import { Handle } from "@stoa/contract";
-import pg from "pg";
 import { digestOf } from "../../core/digest.ts";
 import { ApiError } from "../../core/errors.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
+import { hasSqlState, UNIQUE_VIOLATION } from "../../platform/db/sql-state.ts";
 import { findIdByHandle, insertRetiredHandle, isHandleRetired, updateAccount } from "./queries.ts";
-
-const UNIQUE_VIOLATION = "23505";
 
 /** Throws CONFLICT for a handle of another account, also of a closed one, so that links to it stay right. */
 export async function setHandle(tx: Tx, userId: string, handle: string): Promise<void> {
   try {
     await updateAccount(tx, userId, { handle });
   } catch (error) {
-    if (!(error instanceof pg.DatabaseError) || error.code !== UNIQUE_VIOLATION) throw error;
+    if (!hasSqlState(error, UNIQUE_VIOLATION)) throw error;
     throw handleTaken();
   }
   if (await isHandleRetired(tx, digestOf(handle))) throw handleTaken();

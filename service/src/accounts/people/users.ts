@@ -1,10 +1,10 @@
 import { Address, type Plan, type Role, visibleLine } from "@stoa/contract";
-import pg from "pg";
 import type { Context } from "../../core/context.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { firstOf } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { hasSqlState, UNIQUE_VIOLATION } from "../../platform/db/sql-state.ts";
 import {
   findUserByEmail,
   findUserById,
@@ -29,7 +29,6 @@ export interface CreateUserInput {
 }
 
 const Name = visibleLine(100);
-const UNIQUE_VIOLATION = "23505";
 
 /** Returns the uuid. Throws CONFLICT when the address has an account already. */
 export async function createUser(ctx: Context, input: CreateUserInput): Promise<string> {
@@ -53,7 +52,7 @@ export async function createUser(ctx: Context, input: CreateUserInput): Promise<
       createdAt: ctx.now(),
     });
   } catch (error) {
-    if (!(error instanceof pg.DatabaseError) || error.code !== UNIQUE_VIOLATION) throw error;
+    if (!hasSqlState(error, UNIQUE_VIOLATION)) throw error;
     throw new ApiError("CONFLICT", "An account with this address exists already.", { field: "email" });
   }
   return id;

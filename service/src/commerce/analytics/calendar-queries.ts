@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
+import { hasSqlState } from "../../platform/db/sql-state.ts";
 
 /** PostgreSQL's time zone tables may lack a zone that the runtime supports. */
 const INVALID_PARAMETER = "22023";
@@ -22,7 +23,7 @@ export async function listDayStarts(db: Queries, timezone: string, year: number)
   try {
     return (await query.execute(db)).rows.map(({ at }) => at);
   } catch (error) {
-    if ((error as { code?: string }).code === INVALID_PARAMETER) return null;
+    if (hasSqlState(error, INVALID_PARAMETER)) return null;
     throw error;
   }
 }

@@ -1,5 +1,4 @@
 import type { CreateDiscountCode, DiscountCode, DiscountStatus, UpdateDiscountCode } from "@stoa/contract";
-import pg from "pg";
 import { findOwnProducts } from "../../catalog/products/ownership.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
@@ -10,6 +9,7 @@ import { toBasisPoints, toPercent } from "../../core/money/percent.ts";
 import { required } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { EMPTY_PAGE, mapPage, type Paging } from "../../platform/db/paging.ts";
+import { hasSqlState, UNIQUE_VIOLATION } from "../../platform/db/sql-state.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
 import { etagOf } from "../../platform/http/envelope.ts";
 import { DataResponse } from "../../platform/http/route.ts";
@@ -209,13 +209,11 @@ function mustHoldRedemptions(values: DiscountCodeValues, { redemptions }: Discou
   throw ruleViolation("maxRedemptions", `must be at least ${redemptions}: so many purchases hold the code`);
 }
 
-const UNIQUE_VIOLATION = "23505";
-
 async function conflictIfCodeExists(write: () => Promise<unknown>): Promise<void> {
   try {
     await write();
   } catch (error) {
-    if (!(error instanceof pg.DatabaseError) || error.code !== UNIQUE_VIOLATION) throw error;
+    if (!hasSqlState(error, UNIQUE_VIOLATION)) throw error;
     throw new ApiError("CONFLICT", "You have a discount code of this name already.", { field: "code" });
   }
 }

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from "kysely";
 import { firstOf } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { hasSqlState } from "../../platform/db/sql-state.ts";
 import { accounts } from "./ledger.ts";
 import { LOST_SHARES } from "./shares.ts";
 
@@ -27,7 +28,7 @@ export async function fallbackIfOutOfRange<T>(tx: Tx, work: () => Promise<T>, fa
     await sql`release savepoint within_range`.execute(tx);
     return result;
   } catch (error) {
-    if ((error as { code?: string }).code !== OUT_OF_RANGE) throw error;
+    if (!hasSqlState(error, OUT_OF_RANGE)) throw error;
     await sql`rollback to savepoint within_range`.execute(tx);
     return fallback;
   }

@@ -11,6 +11,7 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 import { EMPTY_PAGE, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import { waitForAll } from "../../platform/db/pipeline.ts";
 import { prepared } from "../../platform/db/prepared.ts";
+import { hasSqlState } from "../../platform/db/sql-state.ts";
 import { OPEN_CHARGE_STATUSES } from "../charges/charge-queries.ts";
 
 export interface NewOrder {
@@ -101,7 +102,7 @@ export async function insertOrder(
 }
 
 /** Raised by place_order. */
-export const isAlreadyOwned = (error: unknown): boolean => (error as { code?: string }).code === "ST002";
+export const isAlreadyOwned = (error: unknown) => hasSqlState(error, "ST002");
 
 const toColumns = (order: NewOrder) =>
   Object.fromEntries(

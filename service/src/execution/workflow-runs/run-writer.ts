@@ -1,6 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { retryWhileUnavailable, type Tx } from "../../platform/db/database.ts";
+import { DEADLOCK, hasSqlState } from "../../platform/db/sql-state.ts";
 import { requestCancelByIds } from "../executions/queries.ts";
 import { toWorkflowChange, type WorkflowTransition } from "../executions/workflow-executions.ts";
 import { hasLimits, type OpenCall } from "../provider-keys/provider-calls.ts";
@@ -327,14 +328,12 @@ const toExecutionRow = (row: EndedRow) => ({
   completedAt: new Date(row.completedAt),
 });
 
-const DEADLOCK = "40P01";
-
 /** A run that ends signals its parent, and the parent may cancel it at the same time: one of the two transactions repeats. */
 async function signaledIfDeadlocked(write: () => Promise<CheckpointResult>): Promise<CheckpointResult> {
   try {
     return await write();
   } catch (error) {
-    if ((error as { code?: string }).code === DEADLOCK)
+    if (hasSqlState(error, DEADLOCK))
       return { status: "signaled", reservations: {}, isOwnerBanned: false, endedRow: null };
     throw error;
   }

@@ -11,6 +11,7 @@ import {
 } from "./client.ts";
 import { columnNames, SnakeCaseDialect } from "./column-names.ts";
 import { RepeatedStatements } from "./repeated-statements.ts";
+import { DEADLOCK, hasSqlState } from "./sql-state.ts";
 import type { DB } from "./tables.gen.ts";
 
 declare module "../../core/context.ts" {
@@ -140,7 +141,7 @@ const UNAVAILABLE =
   /^(ECONN(REFUSED|RESET|ABORTED)|ENOENT|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|08\w{3}|53\w{3}|57P0\w|25006|25P03|40001|40P01|55P03|57014)$/;
 
 /** Raised by the triggers of 0014_closing.sql. */
-export const isAccountClosed = (error: unknown) => (error as { code?: string }).code === "ST001";
+export const isAccountClosed = (error: unknown) => hasSqlState(error, "ST001");
 
 /** Whether the database is unavailable or overloaded, as opposed to a wrong query. */
 export function isDatabaseUnavailable(error: unknown): boolean {
@@ -175,7 +176,6 @@ export async function retryWhileUnavailable<T>(signal: AbortSignal, work: () => 
   }
 }
 
-const DEADLOCK = "40P01";
 const MOST_TRIES = 5;
 
 /** Repeats the transaction when PostgreSQL ends it because of a deadlock. */
@@ -184,7 +184,7 @@ export async function retryOnDeadlock<T>(transact: () => Promise<T>): Promise<T>
     try {
       return await transact();
     } catch (error) {
-      if ((error as { code?: string }).code !== DEADLOCK || tries === MOST_TRIES) throw error;
+      if (!hasSqlState(error, DEADLOCK) || tries === MOST_TRIES) throw error;
     }
   }
 }

@@ -3,6 +3,7 @@ import type pg from "pg";
 import type { Logger } from "pino";
 import { transactionTimeouts } from "./client.ts";
 import { type Connection, createDirectClient } from "./database.ts";
+import { hasSqlState } from "./sql-state.ts";
 
 /** A lock by key, across all processes of the database. */
 export interface Lock {
@@ -58,7 +59,7 @@ async function tryLock(client: pg.ClientBase, lock: Lock, ms: number): Promise<b
     await client.query("set local lock_timeout = 0");
     return true;
   } catch (error) {
-    if ((error as { code?: string }).code !== NOT_AVAILABLE) throw error;
+    if (!hasSqlState(error, NOT_AVAILABLE)) throw error;
     await client.query("rollback to savepoint before_lock");
     return false;
   }
