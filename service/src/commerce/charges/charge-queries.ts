@@ -13,6 +13,10 @@ export const OPEN_CHARGE_STATUSES: OpenStatus[] = ["pending", "requires_action"]
 export const isChargeOpen = ({ status }: { status: string }): boolean =>
   OPEN_CHARGE_STATUSES.some((open) => open === status);
 
+/** A late payment can still settle a canceled row. */
+export const isChargeFinal = (row: { status: string }): boolean =>
+  !isChargeOpen(row) && row.status !== "canceled";
+
 interface Conditions {
   /** The row reserves a redemption of a limited discount code, which other buyers want. */
   reservesRedemption: RawBuilder<boolean>;

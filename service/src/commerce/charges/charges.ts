@@ -8,6 +8,7 @@ import {
   type ChargedTable,
   deleteOpen,
   findStatus,
+  isChargeFinal,
   isChargeOpen,
   listOpen,
   listPossiblyChargedLate,
@@ -71,9 +72,6 @@ export interface ChargeTarget<Row extends ChargedRow> {
   /** Called for an open row without a charge, long after the request. */
   onNeverReceived(ctx: Context, id: string): Promise<void>;
 }
-
-/** A late payment can still settle a canceled row. */
-const isFinal = (row: Pick<ChargedRow, "status">): boolean => !isChargeOpen(row) && row.status !== "canceled";
 
 /** The provider charges once for each id, so a repeat is safe. Without an answer the row stays open for the job. */
 export async function charge<Row extends ChargedRow>(
@@ -144,7 +142,7 @@ export async function syncCharge<Row extends ChargedRow>(
   if (id === null) return;
   // Most webhooks arrive after the response to the charge, whose settlement made the row final.
   const status = await findStatus(ctx.db, target.table, id);
-  if (status === undefined || isFinal({ status })) return;
+  if (status === undefined || isChargeFinal({ status })) return;
   const result = await ctx.integrations.payments.findCharge(publicId);
   if (isKnown(result)) await settleById(ctx, target, id, result);
 }

@@ -15,7 +15,7 @@ import { required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { inPipelinedTransaction, waitForAll } from "../../platform/db/pipeline.ts";
-import { isChargeOpen } from "../charges/charge-queries.ts";
+import { isChargeFinal, isChargeOpen } from "../charges/charge-queries.ts";
 import {
   type ChargeTarget,
   type Paid,
@@ -73,7 +73,7 @@ export async function settleOrder(ctx: Context, orderId: string, settlement: Set
     async (tx, found): Promise<Settled> => {
       if (!found) throw new ApiError("ORDER_NOT_FOUND");
       const { order } = found;
-      if (!isChargeOpen(order) && order.status !== "canceled") return { settled: order };
+      if (isChargeFinal(order)) return { settled: order };
       if (settlement.state !== "succeeded") return { settled: await recordUnpaid(tx, order, settlement) };
       return applyPayment(ctx, tx, found, settlement);
     },
