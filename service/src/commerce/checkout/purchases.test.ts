@@ -102,15 +102,53 @@ test("POST /purchases: the buyer gets the product during the insert: 409, and no
   assert.equal((await ordersOf(buyer)).meta.total, 1);
 });
 
-test("insertOrder: returns the row that it inserts", async () => {
+test("insertOrder: stores every term, and returns the row that it inserts", async () => {
   const { ctx } = market.service;
-  const [first, second] = [await market.createUser(), await market.createUser()];
-  const orderId = await buyProduct(first, await createProduct(seller));
+  const author = await market.createUser({ name: "Author" });
+  const [first, second, referrer] = [
+    await market.createUser(),
+    await market.createUser(),
+    await market.createUser(),
+  ];
+  const productId = await createProduct(author);
+  const orderId = await buyProduct(first, productId);
+  await author.patch(`/v1/products/${productId}`, { content: "Newer", version: "2.0.0" });
+  await market.query("update users set handle = 'terms', avatar = repeat('a', 64) where id = $1", [
+    author.userId,
+  ]);
+  assert.equal((await author.post("/v1/discount-codes", { code: "TERMS", percentOff: 10 })).status, 201);
+  const { rows: codes } = await market.query("select id from discount_codes where code = 'TERMS'");
   const bought = (await findOrder(ctx.db, toUuid("ord", orderId)!))!;
-  const added = { feeBasisPoints: 1_000, commissionBasisPoints: 0, askedAt: null };
-  const placed = await insertOrder(ctx.db, { ...bought, ...added, id: ctx.newId(), buyerId: second.userId });
+  const unusual = {
+    ...{ subtotalMinor: 1_000n, discountMinor: 100n, taxMinor: 90n, totalMinor: 900n },
+    ...{ feeMinor: 100n, commissionMinor: 46n, sellerMinor: 664n },
+    ...{ feeBasisPoints: 1_234, commissionBasisPoints: 567, taxBasisPoints: 1_111 },
+    ...{ taxInclusive: true, taxCountry: "DE", discountCodeId: codes[0].id, discountCode: "TERMS" },
+    ...{ referrerId: referrer.userId, referralCode: "THEIRS", currency: "EUR", refundDays: 30 },
+    ...{ paymentMethodId: "pm_unusual", askedAt: new Date(market.clock.now.getTime() + 1_000) },
+  };
+  const placed = await insertOrder(ctx.db, {
+    ...bought,
+    ...unusual,
+    id: ctx.newId(),
+    buyerId: second.userId,
+  });
   assert.ok("order" in placed);
   assert.deepEqual(await findOrder(ctx.db, placed.order.id), placed.order);
+  const { sellerHandle, sellerAvatar, productVersion, latestVersion } = placed.order;
+  assert.deepEqual(
+    [sellerHandle, sellerAvatar, productVersion, latestVersion],
+    ["terms", "a".repeat(64), "1.0.0", "2.0.0"],
+  );
+  const { rows } = await market.query(
+    "select fee_basis_points, commission_basis_points, asked_at from orders where id = $1",
+    [placed.order.id],
+  );
+  const { feeBasisPoints, commissionBasisPoints, askedAt } = unusual;
+  assert.deepEqual(rows, [
+    { fee_basis_points: feeBasisPoints, commission_basis_points: commissionBasisPoints, asked_at: askedAt },
+  ]);
+  await market.query("update discount_codes set redemptions = 1 where code = 'TERMS'");
 });
 
 test("GET /purchases/{id}: lines, card and entitlement", async () => {
