@@ -244,10 +244,17 @@ function guardedConnector(
   connectMs: number,
   mayBeOwn: boolean,
 ): buildConnector.connector {
+  // One for all connections: each has a cache of TLS sessions, and those of a cache for all would be resumed.
+  const connect = undici().buildConnector({
+    timeout: 0,
+    allowH2: false,
+    rejectUnauthorized: true,
+    maxCachedSessions: 0,
+  });
   return (options, callback) => {
     const origin = new URL(`${options.protocol}//${options.host}`);
     const target = { ...toTarget(guard, origin), mayBeOwn };
-    withinConnectTime(connectMs, (signal) => connectTo(guard, target, options, signal)).then(
+    withinConnectTime(connectMs, (signal) => connectTo(guard, target, options, connect, signal)).then(
       (socket) => callback(null, socket),
       (error: Error) => callback(error, null),
     );
@@ -272,20 +279,34 @@ async function connectTo(
   guard: EgressGuard,
   target: Target,
   options: buildConnector.Options,
+  connect: buildConnector.connector,
   signal: AbortSignal,
 ): Promise<Socket> {
   const address = await findAddress(guard, target);
   signal.throwIfAborted();
-  const connect = undici().buildConnector({ signal, timeout: 0, allowH2: false, rejectUnauthorized: true });
   // Connecting to the address prevents a second look-up by a rebinding DNS. TLS and Host still use the name.
   const named = { ...options, hostname: address, servername: isIP(target.host) ? "" : target.host };
-  const socket = await new Promise<Socket>((resolve, reject) => {
-    connect(named, (error, socket) => (error ? reject(error) : resolve(socket)));
-  });
+  const socket = await openSocket(connect, named, signal);
   const refusal = findAddressProblem(guard, target, socket.remoteAddress ?? "");
   if (refusal === null) return socket;
   socket.destroy();
   throw new BlockedTarget(refusal);
+}
+
+/** Not by the option `signal` of the connector, which leaves nine listeners on the socket. */
+async function openSocket(
+  connect: buildConnector.connector,
+  options: buildConnector.Options,
+  signal: AbortSignal,
+): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  // Undici returns the socket, which its types omit.
+  const opening = connect(options, (error, socket) =>
+    error ? reject(error) : resolve(socket),
+  ) as unknown as Socket;
+  const onAbort = () => opening.destroy(signal.reason);
+  signal.addEventListener("abort", onAbort);
+  return promise.finally(() => signal.removeEventListener("abort", onAbort));
 }
 
 async function findAddress(guard: EgressGuard, target: Target): Promise<string> {
@@ -346,10 +367,12 @@ class FetchHandler implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(
-    _: Dispatcher.DispatchController,
+    controller: Dispatcher.DispatchController,
     status: number,
     headers: NodeJS.Dict<string | string[]>,
   ): void {
+    // A second copy of the headers, with the bytes of the first packet.
+    controller.rawHeaders = null;
     if (status < 200) return;
     if (status > MAX_STATUS) throw new TargetFailure("INVALID_RESPONSE");
     this.#await("idle", this.#limits.bodyIdleMs);
