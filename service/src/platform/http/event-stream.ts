@@ -2,13 +2,11 @@ import { once } from "node:events";
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Endpoint } from "@stoa/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { ApiError } from "../../core/errors.ts";
 import { followSignal } from "../../core/follow-signal.ts";
-import { authenticate, mustBeAllowed } from "./authenticate.ts";
 import { reportResponse } from "./report-response.ts";
-import { credentialsOf } from "./request-credentials.ts";
 import type { EventStreamResponse, StreamedEvent } from "./route.ts";
 import type { ServerDependencies } from "./server-dependencies.ts";
+import { startAuthChecks } from "./stream-auth-checks.ts";
 
 export const streamTimeouts = {
   /** Interval of the comments that keep proxies from closing the connection. */
@@ -37,22 +35,20 @@ export function sendEventStream(
   reply.hijack();
   reply.raw.writeHead(reply.statusCode, reply.getHeaders() as OutgoingHttpHeaders);
   reply.raw.write(`retry: ${RECONNECT_MS}\n\n`);
-  void run(server, request, reply.raw, stream, () => isStillAuthorized(server, endpoint, request)).finally(
-    () => {
-      // The hook after a response does not run for a stream.
-      server.ctx.log.info({ request: request.id, route: endpoint.path }, "a stream is over");
-      reportResponse(server, request, reply.statusCode);
-    },
-  );
+  void run(server, endpoint, request, reply.raw, stream).finally(() => {
+    // The hook after a response does not run for a stream.
+    server.ctx.log.info({ request: request.id, route: endpoint.path }, "a stream is over");
+    reportResponse(server, request, reply.statusCode);
+  });
   return reply;
 }
 
 async function run(
   server: ServerDependencies,
+  endpoint: Endpoint,
   request: FastifyRequest,
   raw: ServerResponse,
   stream: EventStreamResponse,
-  mayRead: () => Promise<boolean>,
 ): Promise<void> {
   const times = { ...streamTimeouts, ...server.streamTimeouts };
   const over = new AbortController();
@@ -61,14 +57,14 @@ async function run(
   if (raw.destroyed) leave();
   const unfollow = followSignal(over, stream.endSignal);
   const pings = setInterval(() => ping(raw), times.pingMs);
-  const authChecks = startAuthChecks(mayRead, times.authCheckMs, leave);
+  const stopAuthChecks = startAuthChecks(server, endpoint, request, times.authCheckMs, leave);
   try {
     await pump(raw, stream, over.signal, times);
   } catch (error) {
     server.ctx.log.warn({ request: request.id, err: error }, "a stream broke off");
   } finally {
     clearInterval(pings);
-    clearInterval(authChecks);
+    stopAuthChecks();
     unfollow();
     leave();
     stream.onEnd();
@@ -102,21 +98,6 @@ const toText = ({ id, type, data }: StreamedEvent): string =>
     "\n",
   ].join("\n");
 
-/**
- * One check at a time, so that a slow database gets no more queries. With one timer for all checks of a stream: a thousand streams
- * make 2,000 of them a second.
- */
-function startAuthChecks(ask: () => Promise<boolean>, everyMs: number, leave: () => void): NodeJS.Timeout {
-  let isAsking = false;
-  const check = async () => {
-    if (isAsking) return;
-    isAsking = true;
-    if (!(await ask())) leave();
-    isAsking = false;
-  };
-  return setInterval(() => void check(), everyMs);
-}
-
 /** Skipped while the client does not read: pings would pile up in memory. */
 function ping(raw: ServerResponse): void {
   if (!raw.writableNeedDrain) raw.write(": ping\n\n");
@@ -126,20 +107,4 @@ function ping(raw: ServerResponse): void {
 function end(raw: ServerResponse): void {
   if (raw.writableNeedDrain) raw.destroy();
   else raw.end();
-}
-
-/** True while the database is unavailable: no key can be revoked then. */
-async function isStillAuthorized(
-  server: ServerDependencies,
-  endpoint: Endpoint,
-  request: FastifyRequest,
-): Promise<boolean> {
-  if (endpoint.access.who === "public") return true;
-  try {
-    const presented = credentialsOf(request, server.ctx.links.origin());
-    mustBeAllowed(await authenticate(server.identify, presented), endpoint.access);
-    return true;
-  } catch (error) {
-    return !(error instanceof ApiError);
-  }
 }
