@@ -46,7 +46,7 @@ export class LiveRun {
   /** How far the slowest awaited reader has read; null: the run waits for no reader. */
   #readTo: number | null = null;
   #wakeRun: () => void = () => {};
-  readonly #waiting = new Set<() => void>();
+  readonly #listeners = new Set<() => void>();
 
   constructor(id: string, memory: AnswerAllocation = new AnswerMemory().allocate()) {
     this.id = id;
@@ -121,19 +121,25 @@ export class LiveRun {
     this.#wakeReaders();
   }
 
+  /** Calls `listener` at each output, at the end, and when the signal aborts, until the returned function is called. */
+  onChange(signal: AbortSignal, listener: () => void): () => void {
+    this.#listeners.add(listener);
+    signal.addEventListener("abort", listener);
+    return () => {
+      this.#listeners.delete(listener);
+      // Some signals outlive every run.
+      signal.removeEventListener("abort", listener);
+    };
+  }
+
   /** Resolves with the next output or the end, or when the signal aborts. */
   waitForChange(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
-    // This runs for each event of each stream: a `finally` would create two more promises.
-    const wake = () => {
-      this.#waiting.delete(wake);
-      // Some signals outlive every run.
-      signal.removeEventListener("abort", wake);
+    const stop = this.onChange(signal, () => {
+      stop();
       resolve();
-    };
-    this.#waiting.add(wake);
-    signal.addEventListener("abort", wake);
+    });
     return promise;
   }
 
@@ -142,7 +148,7 @@ export class LiveRun {
   }
 
   #wakeReaders(): void {
-    for (const resolve of this.#waiting) resolve();
+    for (const listener of this.#listeners) listener();
   }
 }
 

@@ -90,7 +90,7 @@ async function callProvider(
     options: { ...base.options, capTokens: opened?.maxTokens ?? prepared.options.capTokens },
   };
   try {
-    if (mode !== "sync") return await appendChunks(ctx.integrations.ai.stream(call), live);
+    if (mode !== "sync") return await ctx.integrations.ai.stream(call, (piece) => appendPiece(live, piece));
     const answer = await ctx.integrations.ai.run(call);
     live.append(answer.output);
     return answer;
@@ -99,16 +99,9 @@ async function callProvider(
   }
 }
 
-async function appendChunks(
-  pieces: AsyncGenerator<string, ProviderAnswer, undefined>,
-  live: LiveRun,
-): Promise<ProviderAnswer> {
-  for (;;) {
-    const { done, value } = await pieces.next();
-    if (done) return value;
-    live.append(value);
-    if (live.isAhead) await live.waitForReader();
-  }
+function appendPiece(live: LiveRun, piece: string): Promise<void> | undefined {
+  live.append(piece);
+  return live.isAhead ? live.waitForReader() : undefined;
 }
 
 function toProviderCall(

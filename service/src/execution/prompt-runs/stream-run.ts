@@ -54,6 +54,9 @@ export async function* streamLiveEvents(
   read: (offset: number) => void = () => {},
 ): AsyncGenerator<StreamedEvent> {
   live.retain();
+  let wake = () => {};
+  // One listener for all events, because a stream waits for each.
+  const stop = live.onChange(signal, () => wake());
   try {
     if (offset === 0) yield toStartedEvent(live.id);
     while (!signal.aborted) {
@@ -62,9 +65,13 @@ export async function* streamLiveEvents(
       offset += piece.length;
       if (piece !== "") yield toDeltaEvent(piece, offset);
       else if (live.endEvent) return yield toStreamedEnd(live.endEvent);
-      else await live.waitForChange(signal);
+      else
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
     }
   } finally {
+    stop();
     live.release();
   }
 }

@@ -9,6 +9,7 @@ import {
   type ProviderAnswer,
   ProviderError,
 } from "../../integrations/ai-providers/ai-provider.ts";
+import { readPieces } from "../../integrations/ai-providers/read-pieces.ts";
 import { errorBodyOf } from "../../platform/http/error-response.ts";
 import { EventStreamResponse, type RequestInfo, type StreamedEvent } from "../../platform/http/route.ts";
 import { ratesOf } from "../provider-keys/call-price.ts";
@@ -198,7 +199,7 @@ async function* readAnswer(
 ): AsyncGenerator<string, ProviderAnswer | null, undefined> {
   const { provider, baseUrl, secret } = toUsableKey(ctx, key);
   ctx.integrations.ai.mustBeAvailable?.({ provider, apiKey: secret, baseUrl });
-  const pieces = ctx.integrations.ai.stream({
+  const pieces = readPieces(ctx.integrations.ai, {
     ...{ provider, baseUrl, apiKey: secret, model, messages, progress },
     options: { maxTokens: tryOut.maxOutputTokens },
     signal: AbortSignal.any([signal, stop.signal]),

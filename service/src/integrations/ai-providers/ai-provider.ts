@@ -157,14 +157,19 @@ export interface EmbeddingAnswer extends Pick<ProviderAnswer, "model" | "usage" 
 /** `unreachable`: the provider did not respond, so the key may be valid. */
 export type KeyStatus = "valid" | "invalid" | "unreachable";
 
+/**
+ * Receives a piece of an output. Nothing more is read from the provider before the last returned promise has resolved, which it must do when
+ * the call is aborted; what was read before may follow at once.
+ *
+ * A function and no generator: of a chain of generators, each has a dozen promises that live until the next piece.
+ */
+export type OnPiece = (piece: string) => Promise<void> | undefined;
+
 export interface AiProviders {
   /** Returns the answer or throws a ProviderError. Retries only attempts that are not billed. */
   run(call: ProviderCall): Promise<ProviderAnswer>;
-  /**
-   * As `run`, but yields the output in pieces and returns the answer at the end. Retries only before the first piece. Reads from
-   * the provider only while the caller asks for more.
-   */
-  stream(call: ProviderCall): AsyncGenerator<string, ProviderAnswer, undefined>;
+  /** As `run`, but also passes the output on in pieces. Retries only before the first piece. */
+  stream(call: ProviderCall, onPiece: OnPiece): Promise<ProviderAnswer>;
   /** Returns the vectors of texts or throws a ProviderError. Retries as `run` does. */
   embed(call: EmbeddingCall): Promise<EmbeddingAnswer>;
   /** Asks the provider whether the key is valid, without using tokens. */

@@ -32,11 +32,12 @@ export const telemetryNameOf = (provider: ProviderId): string => conventionalNam
 export function withTelemetry(providers: AiProviders, metrics: Metrics, addressOf: AddressOf): AiProviders {
   const recordCall = async <Answer extends ProviderAnswer | EmbeddingAnswer>(
     call: ProviderCall | EmbeddingCall,
-    make: () => Promise<Answer>,
+    isStream: boolean,
+    make: (telemetry: CallTelemetry) => Promise<Answer>,
   ): Promise<Answer> => {
-    const telemetry = new CallTelemetry(metrics, call, addressOf(call), false);
+    const telemetry = new CallTelemetry(metrics, call, addressOf(call), isStream);
     try {
-      const answer = await make();
+      const answer = await make(telemetry);
       telemetry.onSuccess(answer);
       return answer;
     } catch (error) {
@@ -46,25 +47,15 @@ export function withTelemetry(providers: AiProviders, metrics: Metrics, addressO
   };
   return {
     ...providers,
-    run: (call) => recordCall(call, () => providers.run(call)),
-    embed: (call) => recordCall(call, () => providers.embed(call)),
-    async *stream(call) {
-      const telemetry = new CallTelemetry(metrics, call, addressOf(call), true);
-      const pieces = providers.stream(call);
-      try {
-        let piece = await pieces.next();
-        if (!piece.done) telemetry.onFirstChunk();
-        for (; !piece.done; piece = await pieces.next()) yield piece.value;
-        telemetry.onSuccess(piece.value);
-        return piece.value;
-      } catch (error) {
-        telemetry.onFailure(error);
-        throw error;
-      } finally {
-        telemetry.onAbandon();
-        await pieces.return(undefined as never);
-      }
-    },
+    run: (call) => recordCall(call, false, () => providers.run(call)),
+    embed: (call) => recordCall(call, false, () => providers.embed(call)),
+    stream: (call, onPiece) =>
+      recordCall(call, true, (telemetry) =>
+        providers.stream(call, (piece) => {
+          telemetry.onChunk();
+          return onPiece(piece);
+        }),
+      ),
   };
 }
 
@@ -76,7 +67,6 @@ class CallTelemetry {
   readonly #operation: Attributes;
   readonly #startedAt = performance.now();
   #firstChunkSeconds: number | undefined;
-  #hasEnded = false;
 
   constructor(
     metrics: Metrics,
@@ -101,8 +91,8 @@ class CallTelemetry {
     });
   }
 
-  onFirstChunk(): void {
-    this.#firstChunkSeconds = this.#seconds();
+  onChunk(): void {
+    this.#firstChunkSeconds ??= this.#seconds();
   }
 
   onSuccess(answer: ProviderAnswer | EmbeddingAnswer): void {
@@ -129,17 +119,9 @@ class CallTelemetry {
     this.#end({ ...this.#operation, "error.type": errorType }, fault?.info.usage);
   }
 
-  /** The reader left before the end. */
-  onAbandon(): void {
-    if (this.#hasEnded) return;
-    markFailed(this.#span, "canceled");
-    this.#end({ ...this.#operation, "error.type": "canceled" });
-  }
-
   #seconds = () => (performance.now() - this.#startedAt) / 1000;
 
   #end(operation: Attributes, usage?: TokenUsage): void {
-    this.#hasEnded = true;
     this.#metrics.callDuration(this.#seconds(), operation);
     if (this.#isStream && this.#firstChunkSeconds !== undefined) {
       this.#span.setAttribute("gen_ai.response.time_to_first_chunk", this.#firstChunkSeconds);

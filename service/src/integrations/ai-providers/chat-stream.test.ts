@@ -10,8 +10,10 @@ async function partsOf(...chunks: object[]): Promise<Part[]> {
   const frames = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
   const body = new Response(`: a comment\n\n${frames.join("")}data: [DONE]\n\n`).body!;
   const parts: Part[] = [];
-  for await (const group of readChatStream(body))
-    for (const part of group) if (part.type !== "raw") parts.push(part);
+  await readChatStream(body, (part) => {
+    if (part.type !== "raw") parts.push(part);
+    return undefined;
+  });
   return parts;
 }
 
@@ -75,9 +77,7 @@ test("line without an end: throws at 2 Mi characters", async () => {
       controller.enqueue(new TextEncoder().encode(sent === 65_536 ? "data: " : "a".repeat(65_536)));
     },
   });
-  const read = async () => {
-    for await (const group of readChatStream(body)) for (const part of group) assert.fail(part.type);
-  };
+  const read = readChatStream(body, (part) => assert.fail(part.type));
   await assert.rejects(read, /max buffer size/);
   assert.ok(sent < 3 * 1024 * 1024);
 });

@@ -1,10 +1,13 @@
 import { createParser } from "eventsource-parser";
 import { z } from "zod";
+import { readBody } from "../egress/response-body.ts";
 import type { Model } from "./answer.ts";
 import { hasManyParts } from "./many-parts.ts";
 
 export type Part =
   Awaited<ReturnType<Model["doStream"]>>["stream"] extends ReadableStream<infer P> ? P : never;
+/** Receives a part. The stream is read on when the last returned promise has resolved. */
+export type OnPart = (part: Part) => Promise<void> | undefined;
 type Finish = Extract<Part, { type: "finish" }>;
 
 const OptionalText = z.string().nullish();
@@ -40,63 +43,57 @@ const DONE = "[DONE]";
  */
 const MAX_EVENT_CHARACTERS = 2 * 1024 * 1024;
 
-/** The parts of an answer, in groups that come together: a step of an asynchronous iteration takes longer than to read a part. */
-export type PartGroups = AsyncIterable<Iterable<Part>>;
-
 /**
  * Reads a stream of OpenAI's chat completions as the SDK's parts. The SDK pipes each stream through six or more web streams, which
  * use more than half of the memory of a run.
  */
-export async function* readChatStream(
-  body: AsyncIterable<Uint8Array>,
-): AsyncGenerator<Iterable<Part>, void, undefined> {
-  const frames: string[] = [];
+export async function readChatStream(body: AsyncIterable<Uint8Array>, onPart: OnPart): Promise<void> {
+  const end = new StreamEnd();
+  let busy: Promise<void> | undefined;
   const parser = createParser({
-    onEvent: ({ data }) => void frames.push(data),
+    onEvent: ({ data }) => {
+      busy = readFrame(data, end, onPart) ?? busy;
+    },
     onError: (error) => {
       if (error.type === "max-buffer-size-exceeded") throw error;
     },
     maxBufferSize: MAX_EVENT_CHARACTERS,
   });
   const decoder = new TextDecoder();
-  const end = new StreamEnd();
-  for await (const bytes of body) {
+  await readBody(body, (bytes) => {
+    busy = undefined;
     parser.feed(decoder.decode(bytes, { stream: true }));
-    if (frames.length > 0) yield readFrames(frames.splice(0), end);
-  }
-  yield end.parts();
+    return busy;
+  });
+  end.passOn(onPart);
 }
 
-function* readFrames(frames: readonly string[], end: StreamEnd): Generator<Part, void, undefined> {
-  for (const frame of frames) {
-    if (frame === DONE) continue;
-    if (hasManyParts(frame)) throw new SyntaxError("an event has too many parts");
-    const rawValue: unknown = JSON.parse(frame);
-    // Before parsing, because an error has another shape.
-    yield { type: "raw", rawValue };
-    const chunk = Chunk.parse(rawValue);
-    end.add(chunk);
-    const delta = chunk.choices[0]?.delta;
-    if (delta) yield* partsOf(delta);
-  }
+function readFrame(frame: string, end: StreamEnd, onPart: OnPart): Promise<void> | undefined {
+  if (frame === DONE) return undefined;
+  if (hasManyParts(frame)) throw new SyntaxError("an event has too many parts");
+  const rawValue: unknown = JSON.parse(frame);
+  // Before parsing, because an error has another shape.
+  void onPart({ type: "raw", rawValue });
+  const chunk = Chunk.parse(rawValue);
+  end.add(chunk);
+  const delta = chunk.choices[0]?.delta;
+  return delta ? passOn(delta, onPart) : undefined;
 }
 
-export async function* readChatCompletion(
-  completion: unknown,
-): AsyncGenerator<Iterable<Part>, void, undefined> {
+export function readChatCompletion(completion: unknown, onPart: OnPart): void {
   const { choices, ...rest } = Completion.parse(completion);
   const [choice] = choices.map(({ message, finish_reason }) => ({ delta: message, finish_reason }));
   const end = new StreamEnd();
   end.add({ ...rest, choices: [choice!] });
-  if (choice!.delta) yield partsOf(choice!.delta);
-  yield end.parts();
+  if (choice!.delta) void passOn(choice!.delta, onPart);
+  end.passOn(onPart);
 }
 
 /** Reasoning is not output, but it is billed. */
-function* partsOf(delta: Delta): Generator<Part, void, undefined> {
+function passOn(delta: Delta, onPart: OnPart): Promise<void> | undefined {
   const reasoning = delta["reasoning_content"] ?? delta["reasoning"];
-  if (isText(reasoning)) yield { type: "reasoning-delta", id: "", delta: reasoning };
-  if (hasOutput(delta)) yield { type: "text-delta", id: "", delta: textOf(delta) };
+  if (isText(reasoning)) void onPart({ type: "reasoning-delta", id: "", delta: reasoning });
+  return hasOutput(delta) ? onPart({ type: "text-delta", id: "", delta: textOf(delta) }) : undefined;
 }
 
 const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
@@ -128,14 +125,14 @@ class StreamEnd {
     this.#isRefused ||= isText(choice?.delta?.refusal);
   }
 
-  *parts(): Generator<Part, void, undefined> {
+  passOn(onPart: OnPart): void {
     if (this.#reason === undefined) throw new Error("the stream has no end event");
-    if (this.#modelId) yield { type: "response-metadata", modelId: this.#modelId };
-    yield {
+    if (this.#modelId) void onPart({ type: "response-metadata", modelId: this.#modelId });
+    void onPart({
       type: "finish",
       finishReason: { unified: this.#unified(), raw: this.#reason },
       usage: toSdkUsage(this.#usage),
-    };
+    });
   }
 
   #unified(): Finish["finishReason"]["unified"] {

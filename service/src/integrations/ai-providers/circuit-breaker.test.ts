@@ -19,7 +19,7 @@ type ScriptedResult = "answer" | Error;
 function openScriptedProviders() {
   const clock = { ms: 0 };
   const script: ScriptedResult[] = [];
-  const seen = { calls: 0, breaksMidway: false, ended: 0 };
+  const seen = { calls: 0, breaksMidway: false };
   const next = () => {
     seen.calls++;
     const result = script.shift() ?? "answer";
@@ -29,15 +29,11 @@ function openScriptedProviders() {
   const raw: AiProviders = {
     run: async () => next(),
     embed: async () => ({ ...next(), vectors: [[1]] }),
-    async *stream() {
-      try {
-        if (seen.breaksMidway) yield "a";
-        const finalAnswer = next();
-        yield "b";
-        return finalAnswer;
-      } finally {
-        seen.ended++;
-      }
+    async stream(_, onPiece) {
+      if (seen.breaksMidway) await onPiece("a");
+      const finalAnswer = next();
+      await onPiece("b");
+      return finalAnswer;
     },
     verify: async () => "valid",
   };
@@ -45,9 +41,7 @@ function openScriptedProviders() {
   const ways = {
     run: (fields: Partial<ProviderCall> = {}) => providers.run({ ...call, ...fields }),
     stream: async (fields: Partial<ProviderCall> = {}) => {
-      let output = "";
-      for await (const piece of providers.stream({ ...call, ...fields })) output += piece;
-      return output;
+      await providers.stream({ ...call, ...fields }, () => undefined);
     },
     embed: (fields: Partial<ProviderCall> = {}) => providers.embed({ ...call, texts: ["x"], ...fields }),
   };
@@ -158,16 +152,15 @@ test("trial with a stream: its first piece closes the circuit", async () => {
   script.push(...Array(FAULTS_TO_OPEN).fill(failing[0]));
   for (let at = 0; at < FAULTS_TO_OPEN; at++) await assert.rejects(ways.run());
   clock.ms += OPEN_MS;
-  const trial = providers.stream(call);
-  await trial.next();
+  const reader = Promise.withResolvers<void>();
+  const trial = providers.stream(call, () => reader.promise);
   await ways.run();
-  assert.equal((await trial.next()).value, answer);
+  reader.resolve();
+  assert.equal(await trial, answer);
 });
 
-test("abandoned stream: ends at the provider, and an abandoned trial allows another", async () => {
-  const { clock, script, seen, providers, ways } = openScriptedProviders();
-  for await (const _ of providers.stream(call)) break;
-  assert.equal(seen.ended, 1);
+test("abandoned stream: an abandoned trial allows another", async () => {
+  const { clock, script, ways } = openScriptedProviders();
   script.push(...Array(FAULTS_TO_OPEN).fill(failing[0]), new Error("gone"));
   for (let at = 0; at < FAULTS_TO_OPEN; at++) await assert.rejects(ways.run());
   clock.ms += OPEN_MS;

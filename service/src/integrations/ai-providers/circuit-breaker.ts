@@ -14,10 +14,13 @@ export function withBreaker(
   const fail = (key: ProviderKey, permit: CircuitPermit, error: unknown) => {
     if (permit[classifyError(error)]()) opened(key);
   };
-  const callOnce = async <Answer>(key: ProviderKey, call: () => Promise<Answer>): Promise<Answer> => {
+  const callOnce = async <Answer>(
+    key: ProviderKey,
+    call: (permit: CircuitPermit) => Promise<Answer>,
+  ): Promise<Answer> => {
     const permit = enterCircuit(breaker, key);
     try {
-      const answer = await call();
+      const answer = await call(permit);
       permit.onSuccess();
       return answer;
     } catch (error) {
@@ -30,23 +33,13 @@ export function withBreaker(
     mustBeAvailable: (key) => mustBeClosed(key, breaker.secondsToWait(circuitNameOf(key))),
     run: (call) => callOnce(call, () => providers.run(call)),
     embed: (call) => callOnce(call, () => providers.embed(call)),
-    async *stream(call) {
-      const permit = enterCircuit(breaker, call);
-      const pieces = providers.stream(call);
-      try {
-        let piece = await pieces.next();
-        permit.onFirstByte();
-        for (; !piece.done; piece = await pieces.next()) yield piece.value;
-        permit.onSuccess();
-        return piece.value;
-      } catch (error) {
-        fail(call, permit, error);
-        throw error;
-      } finally {
-        permit.onAbandon();
-        await pieces.return(undefined as never);
-      }
-    },
+    stream: (call, onPiece) =>
+      callOnce(call, (permit) =>
+        providers.stream(call, (piece) => {
+          permit.onFirstByte();
+          return onPiece(piece);
+        }),
+      ),
   };
 }
 

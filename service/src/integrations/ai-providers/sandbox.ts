@@ -7,6 +7,7 @@ import {
   type EmbeddingAnswer,
   type EmbeddingCall,
   estimateTokens,
+  type OnPiece,
   type ProviderAnswer,
   type ProviderCall,
 } from "./ai-provider.ts";
@@ -56,7 +57,7 @@ export function createSandbox({
       await begin(call);
       return answer(call);
     },
-    stream: (call) => stream(call, sleep),
+    stream: (call, onPiece) => stream(call, onPiece, sleep),
     async embed(call) {
       await begin(call);
       return embed(call);
@@ -69,7 +70,7 @@ export function withSandbox(real: AiProviders, sandbox: AiProviders): AiProvider
   const of = (provider: string) => (provider === "sandbox" ? sandbox : real);
   return {
     run: (call) => of(call.provider).run(call),
-    stream: (call) => of(call.provider).stream(call),
+    stream: (call, onPiece) => of(call.provider).stream(call, onPiece),
     embed: (call) => of(call.provider).embed(call),
     verify: (key, signal) => of(key.provider).verify(key, signal),
     mustBeAvailable: (key) => of(key.provider).mustBeAvailable?.(key),
@@ -91,7 +92,7 @@ async function sleepUnlessAborted(sleep: Sleep, signal: AbortSignal, ms = SLOW_M
 const brokenStreamModels: ReadonlySet<string> = new Set(["sandbox-cut", "sandbox-badsse"]);
 const SLOW_PIECES = 10;
 
-async function* stream(call: ProviderCall, sleep: Sleep): AsyncGenerator<string, ProviderAnswer, undefined> {
+async function stream(call: ProviderCall, onPiece: OnPiece, sleep: Sleep): Promise<ProviderAnswer> {
   call.signal.throwIfAborted();
   const { progress } = call;
   if (progress) progress.isSent = true;
@@ -104,7 +105,7 @@ async function* stream(call: ProviderCall, sleep: Sleep): AsyncGenerator<string,
       await sleepUnlessAborted(sleep, call.signal, SLOW_MS / SLOW_PIECES);
     call.signal.throwIfAborted();
     if (progress) progress.outputBytes += Buffer.byteLength(piece);
-    yield piece;
+    await onPiece(piece);
   }
   return isBroken ? answer(call) : full;
 }

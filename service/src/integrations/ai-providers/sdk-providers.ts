@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { PostText } from "../egress/guarded-fetch.ts";
-import { type AiProviders, defaultDeadlines, type ProviderAnswer, type ProviderId } from "./ai-provider.ts";
+import { type AiProviders, defaultDeadlines, type ProviderId } from "./ai-provider.ts";
 import { AnswerMemory } from "./answer-memory.ts";
 import { postTextBy } from "./call-fetch.ts";
 import { embedWithDeadline } from "./embeddings.ts";
@@ -40,22 +40,11 @@ export function createSdkProviders(options: SdkProvidersOptions): AiProviders {
     ...options,
   };
   return {
-    run: (call) => collectAnswer(streamWithDeadline(providers, call)),
-    stream: (call) => streamWithDeadline(providers, call),
+    // Streams non-streaming calls too. The events show that a provider works during minutes of reasoning, and the usage of an aborted call
+    // is known.
+    run: (call) => streamWithDeadline(providers, call, () => undefined),
+    stream: (call, onPiece) => streamWithDeadline(providers, call, onPiece),
     embed: (call) => embedWithDeadline(providers, call),
     verify: (key, signal) => verifyKey(providers, key, signal),
   };
-}
-
-/**
- * Streams non-streaming calls too. The events show that a provider works during minutes of reasoning, and the usage of an
- * aborted call is known.
- */
-async function collectAnswer(
-  pieces: AsyncGenerator<string, ProviderAnswer, undefined>,
-): Promise<ProviderAnswer> {
-  for (;;) {
-    const { done, value } = await pieces.next();
-    if (done) return value;
-  }
 }

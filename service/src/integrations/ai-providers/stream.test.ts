@@ -12,6 +12,7 @@ import {
   ProviderError,
   type ProviderId,
 } from "./ai-provider.ts";
+import { readPieces } from "./read-pieces.ts";
 import { createSandbox } from "./sandbox.ts";
 
 const formats = ["openai", "openai-compatible", "anthropic", "google", "mistral"] as const;
@@ -29,14 +30,13 @@ interface StreamResult {
 }
 
 async function readStream(providers: AiProviders, call: ProviderCall): Promise<StreamResult> {
-  const stream = providers.stream(call);
   const pieces: string[] = [];
   try {
-    for (;;) {
-      const { done, value } = await stream.next();
-      if (done) return { pieces, answer: value };
-      pieces.push(value);
-    }
+    const answer = await providers.stream(call, (piece) => {
+      pieces.push(piece);
+      return undefined;
+    });
+    return { pieces, answer };
   } catch (fault) {
     assert.ok(fault instanceof ProviderError, inspect(fault));
     const everything = inspect(fault, { depth: Number.POSITIVE_INFINITY, showHidden: true });
@@ -154,7 +154,7 @@ for (const provider of formats) {
   test(`${provider}: reader that stops: ends the request`, async (t) => {
     const { server, providers } = await openTestProviders(t);
     server.next({ stream: { breaks: "stall", after: 1 } });
-    const stream = providers.stream(callTo(provider));
+    const stream = readPieces(providers, callTo(provider));
     assert.equal((await stream.next()).value, "An ");
     await stream.return(undefined as never);
     await server.clientGone;
@@ -164,7 +164,7 @@ for (const provider of formats) {
     const { server, providers } = await openTestProviders(t);
     const caller = new AbortController();
     server.next({ stream: { breaks: "stall", after: 1 } });
-    const stream = providers.stream(callTo(provider, { signal: caller.signal }));
+    const stream = readPieces(providers, callTo(provider, { signal: caller.signal }));
     assert.equal((await stream.next()).value, "An ");
     const next = stream.next();
     caller.abort(new Error("gone"));
@@ -209,7 +209,7 @@ test("stream that is not read: the provider sends no more than the buffers hold"
   };
   const pieces = Array.from({ length: 600 }, () => "x".repeat(100_000));
   server.next({ stream: { pieces, gate: async (at) => noteSent(at) } });
-  const stream = providers.stream(callTo("openai-compatible"));
+  const stream = readPieces(providers, callTo("openai-compatible"));
   await stream.next();
   const reached = await settled(() => sent);
   assert.ok(reached < pieces.length, `${reached} pieces of 100 kB were read without a reader`);

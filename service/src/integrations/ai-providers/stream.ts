@@ -1,12 +1,19 @@
 import { followSignal } from "../../core/follow-signal.ts";
 import { GrowingText } from "../../core/growing-text.ts";
+import { readEach } from "../../core/read-each.ts";
 import type { PlainResponse, PostText } from "../egress/guarded-fetch.ts";
-import { type ProviderAnswer, type ProviderCall, ProviderError, type ProviderId } from "./ai-provider.ts";
+import {
+  type OnPiece,
+  type ProviderAnswer,
+  type ProviderCall,
+  ProviderError,
+  type ProviderId,
+} from "./ai-provider.ts";
 import { type CallResult, toAnswer } from "./answer.ts";
 import type { AnswerAllocation, AnswerMemory } from "./answer-memory.ts";
 import { fetchForCall, fetchOptionsOf } from "./call-fetch.ts";
 import { sendChatRequest } from "./chat-request.ts";
-import { type Part, type PartGroups, readChatCompletion, readChatStream } from "./chat-stream.ts";
+import { type Part, readChatCompletion, readChatStream } from "./chat-stream.ts";
 import { hasManyParts } from "./many-parts.ts";
 import {
   callOptions,
@@ -19,7 +26,6 @@ import { type CallFailure, toFailure } from "./provider-errors.ts";
 import { type RetryOptions, startDeadline, waitForRetry } from "./retry.ts";
 import { ErrorResponseFound, withResponseStatus } from "./upstream-error.ts";
 
-type Pieces = AsyncGenerator<string, ProviderAnswer, undefined>;
 type Providers = ProviderAccess & RetryOptions & { postText: PostText; answerMemory: AnswerMemory };
 
 /** UTF-16 units, several times the longest answers of large models. A run keeps its output in memory until it ends. */
@@ -31,22 +37,21 @@ const MEMORY_FULL =
 /** An unknown maximum of a model is found by at most this many refused calls, which cost nothing. */
 const MAX_LOWERED = 2;
 
-/**
- * Yields the output and returns the answer. Throws a ProviderError if the answer is incomplete. One generator, because each piece takes
- * several promises in each that it passes through.
- */
-export async function* streamWithDeadline(providers: Providers, request: ProviderCall): Pieces {
+/** Returns the answer, after its pieces. Throws a ProviderError if the answer is incomplete. */
+export async function streamWithDeadline(
+  providers: Providers,
+  request: ProviderCall,
+  onPiece: OnPiece,
+): Promise<ProviderAnswer> {
   const deadline = startDeadline(request, providers);
   let call = request;
   let lowered = 0;
   try {
     for (let attempts = 1; ; attempts++) {
       call.signal.throwIfAborted();
-      const attempt = new Attempt(providers, call, deadline.signal, attempts);
+      const attempt = new Attempt(providers, call, onPiece, deadline.signal, attempts);
       try {
-        for await (const parts of await attempt.open())
-          for (const delta of attempt.deltasIn(parts)) yield delta;
-        return attempt.toAnswer();
+        return await attempt.readAnswer();
       } catch (error) {
         call.signal.throwIfAborted();
         const failure = attempt.failureOf(error);
@@ -72,6 +77,7 @@ const ended = new Error("the attempt has ended");
 class Attempt {
   readonly #providers: Providers;
   readonly #call: ProviderCall;
+  readonly #onPiece: OnPiece;
   readonly #attempts: number;
   readonly #end = new AbortController();
   readonly #unfollow: () => void;
@@ -84,9 +90,16 @@ class Attempt {
   #modelName: string | undefined;
   #finish: Pick<CallResult, "finishReason" | "usage" | "providerMetadata"> | undefined;
 
-  constructor(providers: Providers, call: ProviderCall, signal: AbortSignal, attempts: number) {
+  constructor(
+    providers: Providers,
+    call: ProviderCall,
+    onPiece: OnPiece,
+    signal: AbortSignal,
+    attempts: number,
+  ) {
     this.#providers = providers;
     this.#call = call;
+    this.#onPiece = onPiece;
     this.#attempts = attempts;
     this.#unfollow = followSignal(this.#end, signal);
     this.#memory = providers.answerMemory.allocate();
@@ -99,65 +112,64 @@ class Attempt {
     this.#memory.release();
   }
 
-  /** The output in these parts, in the order in which it is read. */
-  *deltasIn(parts: Iterable<Part>): Generator<string, void, undefined> {
-    const { progress } = this.#call;
-    const output = this.#output;
-    for (const part of parts) {
-      this.#throwIfFailed(part);
-      if (progress && "delta" in part) progress.outputBytes += Buffer.byteLength(part.delta);
-      if (part.type === "raw") this.#modelName ??= modelVersionIn(part.rawValue);
-      if (part.type === "response-metadata") this.#modelName = part.modelId ?? this.#modelName;
-      else if (part.type === "finish") this.#finish = part;
-      else if (part.type === "text-delta" && part.delta !== "") {
-        if (output.length + part.delta.length > MAX_OUTPUT) throw this.#tooLong();
-        this.#allocate(part.delta.length);
-        output.add(part.delta);
-        yield part.delta;
-      }
-    }
-  }
-
   /** Throws if the answer has no end. */
-  toAnswer(): ProviderAnswer {
+  async readAnswer(): Promise<ProviderAnswer> {
+    await this.#readParts();
     if (!this.#finish) throw new Error("the stream has no end");
     const result = { ...this.#finish, output: String(this.#output), model: this.#modelName };
     return toAnswer(result, this.#call, this.#attempts);
   }
 
-  async open(): Promise<PartGroups> {
+  readonly #onPart = (part: Part): Promise<void> | undefined => {
+    this.#throwIfFailed(part);
+    const { progress } = this.#call;
+    if (progress && "delta" in part) progress.outputBytes += Buffer.byteLength(part.delta);
+    if (part.type === "raw") this.#modelName ??= modelVersionIn(part.rawValue);
+    else if (part.type === "response-metadata") this.#modelName = part.modelId ?? this.#modelName;
+    else if (part.type === "finish") this.#finish = part;
+    else if (part.type === "text-delta" && part.delta !== "") return this.#addText(part.delta);
+    return undefined;
+  };
+
+  #addText(text: string): Promise<void> | undefined {
+    if (this.#output.length + text.length > MAX_OUTPUT) throw this.#tooLong();
+    this.#allocate(text.length);
+    this.#output.add(text);
+    return this.#onPiece(text);
+  }
+
+  async #readParts(): Promise<void> {
     const call = this.#call;
     const { baseUrls } = this.#providers;
-    if (hasPackage(call)) return this.#openByPackage({ baseUrls, fetch: this.#fetch }, call);
+    if (hasPackage(call)) return this.#readPackage({ baseUrls, fetch: this.#fetch }, call);
     const sent = { ...fetchOptionsOf(call), signal: this.#end.signal };
     return this.#readChat(await sendChatRequest(this.#providers, call, sent));
   }
 
-  async #readChat({ status, headers, body }: PlainResponse): Promise<PartGroups> {
+  async #readChat({ status, headers, body }: PlainResponse): Promise<void> {
     this.#status = status;
     if (!isSuccess(status)) throw new ErrorResponseFound(status, await this.#textOf(body), joined(headers));
-    if (!isJson(headers["content-type"])) return readChatStream(body ?? noBody());
+    if (!isJson(headers["content-type"])) return readChatStream(body ?? noBody(), this.#onPart);
     const text = await this.#textOf(body);
     const completion = parseCompletion(text);
     // The text is parsed: the output allocates its own memory.
     this.#memory.release();
     if (completion === undefined) throw new ErrorResponseFound(status, text);
-    return readChatCompletion(completion);
+    readChatCompletion(completion, this.#onPart);
   }
 
-  async #openByPackage(
-    access: ProviderAccess,
-    call: Parameters<typeof languageModel>[1],
-  ): Promise<PartGroups> {
+  async #readPackage(access: ProviderAccess, call: Parameters<typeof languageModel>[1]): Promise<void> {
     const model = await languageModel(access, call);
     const options = { ...callOptions(this.#call, this.#end.signal), includeRawChunks: true };
+    let parts: ReadableStream<Part>;
     try {
-      return oneByOne((await model.doStream(options)).stream);
+      parts = (await model.doStream(options)).stream;
     } catch (error) {
-      if (error instanceof ChatStreamFound) return readChatStream(error.body);
-      if (error instanceof CompletionFound) return readChatCompletion(error.completion);
+      if (error instanceof ChatStreamFound) return readChatStream(error.body, this.#onPart);
+      if (error instanceof CompletionFound) return readChatCompletion(error.completion, this.#onPart);
       throw error;
     }
+    return readEach(parts, this.#onPart);
   }
 
   #tooLong(): ProviderError {
@@ -239,10 +251,6 @@ class CompletionFound extends Error {
 }
 
 async function* noBody(): AsyncGenerator<Uint8Array> {}
-
-async function* oneByOne(parts: AsyncIterable<Part>): AsyncGenerator<Iterable<Part>, void, undefined> {
-  for await (const part of parts) yield [part];
-}
 
 const isSuccess = (status: number): boolean => status >= 200 && status < 300;
 

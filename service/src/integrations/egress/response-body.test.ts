@@ -85,3 +85,55 @@ test("reader that leaves after the end: cancels nothing", async () => {
   for await (const _ of body) break;
   assert.equal(events.canceled, 0);
 });
+
+test("readEach: passes on what was received and what follows, in order and at once, then resolves", async () => {
+  const { body } = openBody();
+  const seen: string[] = [];
+  body.push(Buffer.from("one"));
+  const end = body.readEach((bytes) => {
+    seen.push(String(bytes));
+    return undefined;
+  });
+  body.push(Buffer.from("two"));
+  assert.deepEqual(seen, ["one", "two"]);
+  body.end();
+  await end;
+});
+
+test("readEach with a busy function: chunks wait for its promise, and a failure follows them", async () => {
+  const { body, events } = openBody();
+  const first = Promise.withResolvers<void>();
+  const seen: string[] = [];
+  body.push(Buffer.from("one"));
+  body.push(Buffer.alloc(16 * 1024, "x"));
+  const end = body.readEach((bytes) => {
+    seen.push(String(bytes));
+    return seen.length === 1 ? first.promise : undefined;
+  });
+  body.push(Buffer.from("three"));
+  body.fail(broken, { dropsUnread: false });
+  assert.deepEqual([seen, body.isFull, events.drained], [["one"], true, 0]);
+  first.resolve();
+  await assert.rejects(end, broken);
+  assert.deepEqual(seen.slice(2), ["three"]);
+});
+
+test("readEach with a function that throws or rejects: cancels, and reads nothing more", async () => {
+  for (const refuse of [
+    () => {
+      throw broken;
+    },
+    () => Promise.reject(broken),
+  ]) {
+    const { body, events } = openBody();
+    let calls = 0;
+    const end = body.readEach(() => {
+      calls++;
+      return refuse();
+    });
+    body.push(Buffer.from("one"));
+    body.push(Buffer.from("two"));
+    await assert.rejects(end, broken);
+    assert.deepEqual([events.canceled, calls], [1, 1]);
+  }
+});

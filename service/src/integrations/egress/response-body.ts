@@ -1,3 +1,5 @@
+import { type OnItem, readEach } from "../../core/read-each.ts";
+
 /** Unread bytes at which the connection pauses. Most answers of providers come in smaller pieces, and a pause costs more than to read one. */
 const MAX_UNREAD_BYTES = 16 * 1024;
 
@@ -63,13 +65,47 @@ export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined
     this.#takeReader()?.reject(failure);
   }
 
+  /**
+   * Passes each chunk to a function, as `readEach` does. Without a promise for each chunk: that of a slow response is in the old generation
+   * when its chunk comes, and keeps it there.
+   */
+  readEach(onBytes: OnItem<Uint8Array>): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const fail = (error: unknown) => {
+      reject(error);
+      void this.return();
+    };
+    /** Returns whether to read on at once. */
+    const passOn = (bytes: Uint8Array): boolean => {
+      try {
+        const busy = onBytes(bytes);
+        busy?.then(read, fail);
+        return busy === undefined;
+      } catch (error) {
+        fail(error);
+        return false;
+      }
+    };
+    const reader: Reader = {
+      resolve: ({ done, value }) => {
+        if (done) resolve();
+        else if (passOn(value)) read();
+      },
+      reject,
+    };
+    const read = () => {
+      for (let bytes = this.#takeUnread(); bytes; bytes = this.#takeUnread()) if (!passOn(bytes)) return;
+      if (!this.#end) this.#reader = reader;
+      else if (this.#end.failure) reject(this.#end.failure);
+      else resolve();
+    };
+    read();
+    return promise;
+  }
+
   async next(): Promise<IteratorResult<Uint8Array, undefined>> {
-    const value = this.#unread.shift();
-    if (value) {
-      this.#unreadBytes -= value.length;
-      if (!this.isBehind && !this.#end) this.#events.onDrained();
-      return { done: false, value };
-    }
+    const value = this.#takeUnread();
+    if (value) return { done: false, value };
     if (!this.#end) return new Promise((resolve, reject) => (this.#reader = { resolve, reject }));
     if (this.#end.failure) throw this.#end.failure;
     return DONE;
@@ -79,6 +115,14 @@ export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined
     this.#dropUnread();
     if (!this.#end) this.#events.onCanceled();
     return DONE;
+  }
+
+  #takeUnread(): Uint8Array | undefined {
+    const bytes = this.#unread.shift();
+    if (!bytes) return undefined;
+    this.#unreadBytes -= bytes.length;
+    if (!this.isBehind && !this.#end) this.#events.onDrained();
+    return bytes;
   }
 
   #dropUnread(): void {
@@ -92,3 +136,7 @@ export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined
     return reader;
   }
 }
+
+/** Passes each chunk of a body to a function, as `readEach` does. */
+export const readBody = (body: AsyncIterable<Uint8Array>, onBytes: OnItem<Uint8Array>): Promise<void> =>
+  body instanceof ResponseBody ? body.readEach(onBytes) : readEach(body, onBytes);

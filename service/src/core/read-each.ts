@@ -1,0 +1,28 @@
+/** Receives an item. The next one is read when the promise has resolved. */
+export type OnItem<Item> = (item: Item) => Promise<void> | undefined;
+
+/**
+ * Passes each item to a function, which ends the iteration when it throws. In a loop of `for await`, the suspended function refers to
+ * the last item until the next one; of thousands of slow streams, these items would fill the old generation.
+ */
+export function readEach<Item>(items: AsyncIterable<Item>, onItem: OnItem<Item>): Promise<void> {
+  const iterator = items[Symbol.asyncIterator]();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const fail = (error: unknown) => {
+    reject(error);
+    iterator.return?.().catch(() => {});
+  };
+  const read = () => void iterator.next().then(onRead, reject);
+  const onRead = ({ done, value }: IteratorResult<Item, unknown>) => {
+    if (done) return resolve();
+    try {
+      const busy = onItem(value);
+      if (busy === undefined) read();
+      else busy.then(read, fail);
+    } catch (error) {
+      fail(error);
+    }
+  };
+  read();
+  return promise;
+}
