@@ -337,6 +337,22 @@ test("responses without a body: keep their status, and the connection is reused"
   }
 });
 
+test("body after a status without one: ends the connection when it is silent or too large", async (t) => {
+  for (const [size, limits] of [
+    [1, { bodyIdleMs: 30 }],
+    [100_000, { maxResponseBytes: 50_000 }],
+  ] as const) {
+    const closed = Promise.withResolvers<void>();
+    const server = await serve(t, (_, response) => {
+      response.writeHead(205).write("x".repeat(size));
+      response.on("close", closed.resolve);
+    });
+    const response = await fetchWith(t, guardWith("loopback"), limits)(server.url);
+    assert.equal(response.body, null);
+    await closed.promise;
+  }
+});
+
 test("redirect: is returned and not followed", async (t) => {
   const inside = await serve(t, (_, response) => response.end("secret"));
   const server = await serve(t, (_, response) => response.writeHead(307, { location: inside.url }).end());

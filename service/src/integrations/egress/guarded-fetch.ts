@@ -333,7 +333,8 @@ class FetchHandler implements Dispatcher.DispatchHandler {
   readonly #signal: AbortSignal | null;
   readonly #onSent: (() => void) | undefined;
   readonly #reply = Promise.withResolvers<HandledResponse>();
-  readonly #body = new ResponseBody({
+  /** null after a status without a body: nobody reads the bytes that a target sends nevertheless. */
+  #body: ResponseBody | null = new ResponseBody({
     onDrained: () => this.#resume(),
     onCanceled: () => this.#fail(new TargetFailure("CANCELLED")),
   });
@@ -377,8 +378,8 @@ class FetchHandler implements Dispatcher.DispatchHandler {
     if (status > MAX_STATUS) throw new TargetFailure("INVALID_RESPONSE");
     this.#await("idle", this.#limits.bodyIdleMs);
     if (isEventStream(headers)) this.#maxBytes = this.#limits.maxStreamBytes ?? this.#maxBytes;
-    const body = BODILESS_STATUSES.includes(status) ? null : this.#body;
-    this.#reply.resolve({ status, headers, body });
+    if (BODILESS_STATUSES.includes(status)) this.#body = null;
+    this.#reply.resolve({ status, headers, body: this.#body });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -387,13 +388,13 @@ class FetchHandler implements Dispatcher.DispatchHandler {
     this.#receivedBytes += chunk.length;
     if (this.#receivedBytes > this.#maxBytes) throw new TargetFailure("RESPONSE_TOO_LARGE");
     this.#await("idle", this.#limits.bodyIdleMs);
-    this.#body.push(chunk);
-    if (this.#body.isFull) controller.pause();
+    this.#body?.push(chunk);
+    if (this.#body?.isFull) controller.pause();
   }
 
   onResponseEnd(): void {
     this.#settle();
-    this.#body.end();
+    this.#body?.end();
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
@@ -417,7 +418,7 @@ class FetchHandler implements Dispatcher.DispatchHandler {
   /** While the reader is behind, the silence may be its own. */
   #onSilence = () => {
     this.#timer = undefined;
-    if (!this.#body.isBehind) this.#fail(new TargetTimeout(this.#phase));
+    if (!this.#body?.isBehind) this.#fail(new TargetTimeout(this.#phase));
   };
 
   #onAbort = () => this.#fail(this.#signal?.reason);
@@ -427,7 +428,7 @@ class FetchHandler implements Dispatcher.DispatchHandler {
     this.#settle();
     this.#failure ??= failure;
     this.#reply.reject(this.#failure);
-    this.#body.fail(this.#failure, { dropsUnread: this.#signal?.aborted ?? false });
+    this.#body?.fail(this.#failure, { dropsUnread: this.#signal?.aborted ?? false });
     this.#controller?.abort(this.#failure);
   }
 
