@@ -4,4 +4,4 @@ export const DEADLOCK = "40P01";
 
 /** Whether PostgreSQL reported the error with this SQLSTATE. */
 export const hasSqlState = (error: unknown, sqlState: string): boolean =>
-  (error as { code?: string }).code === sqlState;
+  (error as { code?: string } | null | undefined)?.code === sqlState;
