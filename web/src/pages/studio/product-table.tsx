@@ -5,7 +5,6 @@ import { useEffect, useState } from "react";
 import { copyText } from "../../components/copy-button.tsx";
 import { Cover } from "../../components/cover.tsx";
 import { AlertIcon, StarIcon } from "../../components/icons.tsx";
-import { preloadCodeEditor } from "../../components/product-editor/lazy-code-editor.ts";
 import { RowMenu } from "../../components/row-menu.tsx";
 import { StatusTag } from "../../components/status-tag.tsx";
 import { Time } from "../../components/time.tsx";
@@ -14,22 +13,14 @@ import { productStatus } from "../../lib/product-status.ts";
 import { productPath } from "../../lib/slug.ts";
 import { editorPath } from "../../lib/studio-links.ts";
 import { useKeys } from "../../lib/use-keys.ts";
-import { useWhenIdle } from "../../lib/use-when-idle.ts";
 import { runCountsOfQuery } from "../../queries/studio.ts";
 import { BulkBar } from "./bulk-bar.tsx";
 import { useBulk } from "./use-bulk.ts";
-
-/** The editor has many files. Errors are reported where it opens. */
-const preloadEditor = () => {
-  void preloadCodeEditor();
-  import("../product-editor/product-editor.tsx").catch(() => {});
-};
 
 /** The rows of one page, with what was chosen of them and what went wrong with each. */
 export function ProductTable({ products }: { products: ProductCard[] }) {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const bulk = useBulk();
-  useWhenIdle(preloadEditor);
   const { data: runs } = useQuery(runCountsOfQuery(products.map(({ id }) => id)));
   const picked = products.filter(({ id }) => chosen.has(id));
   // What a filter or a page took away is no longer chosen.
