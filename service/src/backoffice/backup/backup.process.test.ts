@@ -128,7 +128,7 @@ const rowsOf = async (market: Market) => (await dumpDatabase(market, OTHERS)).sp
 suite("a restored backup", { timeout: 120_000 }, () => {
   test("has every row, and the same constraints", async (t) => {
     const { market } = await hasShop(await openShop(t));
-    // Without partitions: the job queue creates some of its own for each day.
+    // Without partitions: the job queue creates some each day, so that the restored database may have others.
     const rules = async ({ query }: Market) => {
       const { rows } = await query(`
         select conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) as rule from pg_constraint

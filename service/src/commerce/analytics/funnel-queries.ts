@@ -19,7 +19,7 @@ interface PurchaseCounts {
 /**
  * Counts purchases between two times, what became of them, and the runs between these times. Each buyer's runs of a product become one
  * row first: a run after `from` is enough to decide about every purchase. These rows pass through arrays, because the planner otherwise
- * builds the hash table of the join from the purchases, which are more.
+ * builds the hash table of the join from the purchases, which usually are more.
  */
 export async function countPurchases(
   db: Queries,

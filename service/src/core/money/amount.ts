@@ -48,7 +48,7 @@ export function toMinor(amount: number, currency: string): bigint | null {
   return sign ? -digits : digits;
 }
 
-/** List queries return prices as safe integers of the driver; code that computes uses bigint. */
+/** Some queries return amounts as safe integers of the driver; code that computes uses bigint. */
 export type MinorUnits = bigint | number;
 
 /** 1999 USD is 19.99. */

@@ -59,7 +59,7 @@ export class TargetTimeout extends Error {
 }
 
 /**
- * The call broke. `code`: RESPONSE_TOO_LARGE, HEADERS_TOO_LARGE, INVALID_RESPONSE, or that of Node or undici, such as
+ * The call broke. `code`: RESPONSE_TOO_LARGE, HEADERS_TOO_LARGE, INVALID_RESPONSE, CANCELLED, or that of Node or undici, such as
  * ECONNREFUSED, ENOTFOUND, CERT_HAS_EXPIRED, UND_ERR_SOCKET. Their messages are left out: they contain the address.
  */
 export class TargetFailure extends Error {
@@ -86,6 +86,7 @@ const OWN_HEADERS = [
   "expect",
 ];
 const BODILESS_STATUSES = [204, 205, 304];
+/** `Response` accepts no higher status. */
 const MAX_STATUS = 599;
 
 /** A POST of a text. */
@@ -244,7 +245,7 @@ function guardedConnector(
   connectMs: number,
   mayBeOwn: boolean,
 ): buildConnector.connector {
-  // One for all connections: each has a cache of TLS sessions, and those of a cache for all would be resumed.
+  // One connector for all: each has its own cache of TLS sessions. The cache is off, so that no connection resumes the session of another.
   const connect = undici().buildConnector({
     timeout: 0,
     allowH2: false,
@@ -293,7 +294,7 @@ async function connectTo(
   throw new BlockedTarget(refusal);
 }
 
-/** Not by the option `signal` of the connector, which leaves nine listeners on the socket. */
+/** The connector's own option `signal` would leave nine listeners on the socket. */
 async function openSocket(
   connect: buildConnector.connector,
   options: buildConnector.Options,
@@ -372,7 +373,7 @@ class FetchHandler implements Dispatcher.DispatchHandler {
     status: number,
     headers: NodeJS.Dict<string | string[]>,
   ): void {
-    // A second copy of the headers, with the bytes of the first packet.
+    // The raw headers are a second copy and hold the first packet in memory.
     controller.rawHeaders = null;
     if (status < 200) return;
     if (status > MAX_STATUS) throw new TargetFailure("INVALID_RESPONSE");

@@ -36,7 +36,7 @@ function Revenue({
 }: {
   revenue: RevenueAnalytics;
 }) {
-  // Not before: the files would take the connections of the page's own requests.
+  // Only after the data: earlier, the files would compete with the page's own requests.
   useWhenIdle(preloadAnalytics);
   const money = (amount: number) => formatMoney(amount, currency);
   return (
