@@ -57,7 +57,8 @@ async function run(
   if (raw.destroyed) leave();
   const unfollow = followSignal(over, stream.endSignal);
   const pings = setInterval(() => ping(raw), times.pingMs);
-  const stopAuthChecks = startAuthChecks(server, endpoint, request, times.authCheckMs, leave);
+  const intervalMs = times.authCheckMs;
+  const stopAuthChecks = startAuthChecks({ server, endpoint, request, intervalMs, leave });
   try {
     await pump(raw, stream, over.signal, times);
   } catch (error) {

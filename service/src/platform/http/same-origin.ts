@@ -9,7 +9,7 @@ const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
  * header, `proof` is required: a header that no form can send. Other clients pass.
  */
 export function requireSameOrigin(
-  request: FastifyRequest,
+  request: Pick<FastifyRequest, "method" | "headers">,
   origin: string,
   need: "proof" | "no objection",
 ): void {
@@ -30,7 +30,11 @@ export const isFromBrowser = ({ headers }: FastifyRequest): boolean =>
 export const isCrossSite = ({ headers }: FastifyRequest): boolean =>
   ["cross-site", "same-site"].includes(String(headers["sec-fetch-site"]));
 
-function isSameOrigin({ headers }: FastifyRequest, origin: string, need: "proof" | "no objection"): boolean {
+function isSameOrigin(
+  { headers }: Pick<FastifyRequest, "headers">,
+  origin: string,
+  need: "proof" | "no objection",
+): boolean {
   const site = headers["sec-fetch-site"];
   if (site !== undefined) return site === "same-origin";
   if (headers.origin !== undefined) return headers.origin === origin;
