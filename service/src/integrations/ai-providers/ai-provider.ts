@@ -5,6 +5,7 @@ import {
   errorCatalogue,
   type Provider,
 } from "@stoa/contract";
+import type { OnItem } from "../../core/read-each.ts";
 
 declare module "../../core/context.ts" {
   interface Integrations {
@@ -163,7 +164,7 @@ export type KeyStatus = "valid" | "invalid" | "unreachable";
  *
  * A function and no generator: of a chain of generators, each has a dozen promises that live until the next piece.
  */
-export type OnPiece = (piece: string) => Promise<void> | undefined;
+export type OnPiece = OnItem<string>;
 
 export interface AiProviders {
   /** Returns the answer or throws a ProviderError. Retries only attempts that are not billed. */

@@ -22,7 +22,7 @@ export const fetchForCall =
     return fetch(input, options);
   };
 
-/** For a fetch that is not the guarded one. */
+/** `postText` on top of any fetch; tests use it. */
 export const postTextBy =
   (fetch: Fetch): PostText =>
   async (url, request) => {

@@ -9,11 +9,11 @@ import { mustHaveBaseUrl, type ProviderAccess } from "./models.ts";
 export function sendChatRequest(
   access: Pick<ProviderAccess, "baseUrls"> & { postText: PostText },
   call: ProviderCall,
-  sent: FetchOptions & { signal: AbortSignal },
+  fetchOptions: FetchOptions & { signal: AbortSignal },
 ): Promise<PlainResponse> {
   const { model, messages, options } = call;
   return access.postText(`${mustHaveBaseUrl(access, call)}/chat/completions`, {
-    ...sent,
+    ...fetchOptions,
     headers: {
       "content-type": "application/json",
       ...(call.apiKey !== "" && { authorization: `Bearer ${call.apiKey}` }),

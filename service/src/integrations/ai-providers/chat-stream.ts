@@ -1,13 +1,12 @@
 import { createParser } from "eventsource-parser";
 import { z } from "zod";
+import type { OnItem } from "../../core/read-each.ts";
 import { readBody } from "../egress/response-body.ts";
 import type { Model } from "./answer.ts";
 import { hasManyParts } from "./many-parts.ts";
 
 export type Part =
   Awaited<ReturnType<Model["doStream"]>>["stream"] extends ReadableStream<infer P> ? P : never;
-/** Receives a part. The stream is read on when the last returned promise has resolved. */
-export type OnPart = (part: Part) => Promise<void> | undefined;
 type Finish = Extract<Part, { type: "finish" }>;
 
 const OptionalText = z.string().nullish();
@@ -45,9 +44,10 @@ const MAX_EVENT_CHARACTERS = 2 * 1024 * 1024;
 
 /**
  * Reads a stream of OpenAI's chat completions as the SDK's parts. The SDK pipes each stream through six or more web streams, which
- * use more than half of the memory of a run.
+ * use more than half of the memory of a run. The parts of one chunk of the body may follow at once; the next chunk is read when the
+ * last returned promise has resolved.
  */
-export async function readChatStream(body: AsyncIterable<Uint8Array>, onPart: OnPart): Promise<void> {
+export async function readChatStream(body: AsyncIterable<Uint8Array>, onPart: OnItem<Part>): Promise<void> {
   const end = new StreamEnd();
   let busy: Promise<void> | undefined;
   const parser = createParser({
@@ -65,10 +65,10 @@ export async function readChatStream(body: AsyncIterable<Uint8Array>, onPart: On
     parser.feed(decoder.decode(bytes, { stream: true }));
     return busy;
   });
-  end.passOn(onPart);
+  end.emitEnd(onPart);
 }
 
-function readFrame(frame: string, end: StreamEnd, onPart: OnPart): Promise<void> | undefined {
+function readFrame(frame: string, end: StreamEnd, onPart: OnItem<Part>): Promise<void> | undefined {
   if (frame === DONE) return undefined;
   if (hasManyParts(frame)) throw new SyntaxError("an event has too many parts");
   const rawValue: unknown = JSON.parse(frame);
@@ -77,20 +77,20 @@ function readFrame(frame: string, end: StreamEnd, onPart: OnPart): Promise<void>
   const chunk = Chunk.parse(rawValue);
   end.add(chunk);
   const delta = chunk.choices[0]?.delta;
-  return delta ? passOn(delta, onPart) : undefined;
+  return delta ? emitDelta(delta, onPart) : undefined;
 }
 
-export function readChatCompletion(completion: unknown, onPart: OnPart): void {
+export function readChatCompletion(completion: unknown, onPart: OnItem<Part>): void {
   const { choices, ...rest } = Completion.parse(completion);
   const [choice] = choices.map(({ message, finish_reason }) => ({ delta: message, finish_reason }));
   const end = new StreamEnd();
   end.add({ ...rest, choices: [choice!] });
-  if (choice!.delta) void passOn(choice!.delta, onPart);
-  end.passOn(onPart);
+  if (choice!.delta) void emitDelta(choice!.delta, onPart);
+  end.emitEnd(onPart);
 }
 
 /** Reasoning is not output, but it is billed. */
-function passOn(delta: Delta, onPart: OnPart): Promise<void> | undefined {
+function emitDelta(delta: Delta, onPart: OnItem<Part>): Promise<void> | undefined {
   const reasoning = delta["reasoning_content"] ?? delta["reasoning"];
   if (isText(reasoning)) void onPart({ type: "reasoning-delta", id: "", delta: reasoning });
   return hasOutput(delta) ? onPart({ type: "text-delta", id: "", delta: textOf(delta) }) : undefined;
@@ -125,7 +125,7 @@ class StreamEnd {
     this.#isRefused ||= isText(choice?.delta?.refusal);
   }
 
-  passOn(onPart: OnPart): void {
+  emitEnd(onPart: OnItem<Part>): void {
     if (this.#reason === undefined) throw new Error("the stream has no end event");
     if (this.#modelId) void onPart({ type: "response-metadata", modelId: this.#modelId });
     void onPart({

@@ -159,7 +159,7 @@ test("trial with a stream: its first piece closes the circuit", async () => {
   assert.equal(await trial, answer);
 });
 
-test("abandoned stream: an abandoned trial allows another", async () => {
+test("trial whose stream ends with our own error: another trial is allowed", async () => {
   const { clock, script, ways } = openScriptedProviders();
   script.push(...Array(FAULTS_TO_OPEN).fill(failing[0]), new Error("gone"));
   for (let at = 0; at < FAULTS_TO_OPEN; at++) await assert.rejects(ways.run());

@@ -11,9 +11,6 @@ export function withBreaker(
   breaker: CircuitBreaker,
   opened: (key: ProviderKey) => void = () => {},
 ): AiProviders {
-  const fail = (key: ProviderKey, permit: CircuitPermit, error: unknown) => {
-    if (permit[classifyError(error)]()) opened(key);
-  };
   const callOnce = async <Answer>(
     key: ProviderKey,
     call: (permit: CircuitPermit) => Promise<Answer>,
@@ -24,7 +21,7 @@ export function withBreaker(
       permit.onSuccess();
       return answer;
     } catch (error) {
-      fail(key, permit, error);
+      if (permit[classifyError(error)]()) opened(key);
       throw error;
     }
   };

@@ -142,13 +142,14 @@ class Attempt {
     const call = this.#call;
     const { baseUrls } = this.#providers;
     if (hasPackage(call)) return this.#readPackage({ baseUrls, fetch: this.#fetch }, call);
-    const sent = { ...fetchOptionsOf(call), signal: this.#end.signal };
-    return this.#readChat(await sendChatRequest(this.#providers, call, sent));
+    const fetchOptions = { ...fetchOptionsOf(call), signal: this.#end.signal };
+    return this.#readChat(await sendChatRequest(this.#providers, call, fetchOptions));
   }
 
   async #readChat({ status, headers, body }: PlainResponse): Promise<void> {
     this.#status = status;
-    if (!isSuccess(status)) throw new ErrorResponseFound(status, await this.#textOf(body), joined(headers));
+    if (!isSuccess(status))
+      throw new ErrorResponseFound(status, await this.#textOf(body), toHeaderRecord(headers));
     if (!isJson(headers["content-type"])) return readChatStream(body ?? noBody(), this.#onPart);
     const text = await this.#textOf(body);
     const completion = parseCompletion(text);
@@ -188,7 +189,7 @@ class Attempt {
   async #textOf(body: AsyncIterable<Uint8Array> | null): Promise<string> {
     const decoder = new TextDecoder();
     let text = "";
-    for await (const bytes of body ?? []) {
+    for await (const bytes of body ?? noBody()) {
       this.#allocate(bytes.length);
       text += decoder.decode(bytes, { stream: true });
     }
@@ -257,7 +258,7 @@ const isSuccess = (status: number): boolean => status >= 200 && status < 300;
 const isJson = (contentType: string | string[] | null | undefined): boolean =>
   /^application\/json\b/i.test(String(contentType ?? ""));
 
-const joined = (headers: PlainResponse["headers"]): Record<string, string> =>
+const toHeaderRecord = (headers: PlainResponse["headers"]): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).map(([name, value = ""]) => [name, String(value)]));
 
 /** Some providers report an error with status 200 and JSON, and some servers do not stream. */
