@@ -1,7 +1,10 @@
 import { followSignal } from "../../core/follow-signal.ts";
 import type { AiProviders, ProviderAnswer, ProviderCall } from "./ai-provider.ts";
 
-/** A stream for a caller that asks for each piece. Aborts the call when the caller stops before the end. */
+/**
+ * Turns the callback of `stream` into an async generator of pieces that returns the answer. Throws what `stream` throws. Stopping early
+ * aborts the call.
+ */
 export async function* readPieces(
   providers: Pick<AiProviders, "stream">,
   call: ProviderCall,
