@@ -219,7 +219,13 @@ function openProviders(
     maxResponseBytes: MAX_ANSWER_BYTES,
     maxStreamBytes: MAX_STREAM_BYTES,
   });
-  const sdk = createSdkProviders({ ...safe, deadlines, answerMemory, ...overrides.providers });
+  const sdk = createSdkProviders({
+    fetch: safe.fetch,
+    postText: safe.postText,
+    deadlines,
+    answerMemory,
+    ...overrides.providers,
+  });
   const addressOf = (key: ProviderKey) => baseUrlOf({ baseUrls: overrides.providers?.baseUrls ?? {} }, key);
   // Within the breaker: what it refuses is no call.
   const providers = withBreaker(
