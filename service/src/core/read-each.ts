@@ -2,8 +2,8 @@
 export type OnItem<Item> = (item: Item) => Promise<void> | undefined;
 
 /**
- * Passes each item to a function, which ends the iteration when it throws. In a loop of `for await`, the suspended function refers to
- * the last item until the next one; of thousands of slow streams, these items would fill the old generation.
+ * Passes each item to a function, which ends the iteration when it throws. In `for await`, the suspended function holds the last item
+ * until the next one arrives. Thousands of slow streams would fill the old generation.
  */
 export function readEach<Item>(items: AsyncIterable<Item>, onItem: OnItem<Item>): Promise<void> {
   const iterator = items[Symbol.asyncIterator]();

@@ -419,7 +419,7 @@ class FetchHandler implements Dispatcher.DispatchHandler {
   /** While the reader is behind, the silence may be its own. */
   #onSilence = () => {
     this.#timer = undefined;
-    if (!this.#body?.isBehind) this.#fail(new TargetTimeout(this.#phase));
+    if (!this.#body?.hasUnread) this.#fail(new TargetTimeout(this.#phase));
   };
 
   #onAbort = () => this.#fail(this.#signal?.reason);

@@ -62,9 +62,9 @@ test("16 KiB unread: the body is full until all is read, and then reports once t
   body.push(Buffer.alloc(1));
   assert.equal(body.isFull, true);
   await read();
-  assert.deepEqual([events.drained, body.isBehind], [0, true]);
+  assert.deepEqual([events.drained, body.hasUnread], [0, true]);
   await read();
-  assert.deepEqual([events.drained, body.isBehind, body.isFull], [1, false, false]);
+  assert.deepEqual([events.drained, body.hasUnread, body.isFull], [1, false, false]);
 });
 
 test("reader that leaves before the end: cancels, and reads nothing more", async () => {
@@ -75,7 +75,7 @@ test("reader that leaves before the end: cancels, and reads nothing more", async
     assert.equal(String(chunk), "one");
     break;
   }
-  assert.deepEqual([events.canceled, body.isBehind], [1, false]);
+  assert.deepEqual([events.canceled, body.hasUnread], [1, false]);
 });
 
 test("reader that leaves after the end: cancels nothing", async () => {

@@ -17,7 +17,7 @@ interface Reader {
 
 const DONE = { done: true, value: undefined } as const;
 
-/** The chunks of one response for one reader, which asks for one after the other. */
+/** The received chunks of one response, for one reader: as an async iterator or by `readEach`. */
 export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined> {
   readonly #events: BodyEvents;
   readonly #unread: Uint8Array[] = [];
@@ -34,8 +34,7 @@ export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined
     return this;
   }
 
-  /** Some chunks wait for the reader. */
-  get isBehind(): boolean {
+  get hasUnread(): boolean {
     return this.#unread.length > 0;
   }
 
@@ -121,7 +120,7 @@ export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined
     const bytes = this.#unread.shift();
     if (!bytes) return undefined;
     this.#unreadBytes -= bytes.length;
-    if (!this.isBehind && !this.#end) this.#events.onDrained();
+    if (!this.hasUnread && !this.#end) this.#events.onDrained();
     return bytes;
   }
 
