@@ -122,7 +122,7 @@ export class LiveRun {
   }
 
   /** Calls `listener` at each output, at the end, and when the signal aborts, until the returned function is called. */
-  onChange(signal: AbortSignal, listener: () => void): () => void {
+  addListener(signal: AbortSignal, listener: () => void): () => void {
     this.#listeners.add(listener);
     signal.addEventListener("abort", listener);
     return () => {
@@ -136,7 +136,7 @@ export class LiveRun {
   waitForChange(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
-    const stop = this.onChange(signal, () => {
+    const stop = this.addListener(signal, () => {
       stop();
       resolve();
     });

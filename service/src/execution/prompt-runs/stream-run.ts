@@ -55,8 +55,8 @@ export async function* streamLiveEvents(
 ): AsyncGenerator<StreamedEvent> {
   live.retain();
   let wake = () => {};
-  // One listener for all events, because a stream waits for each.
-  const stop = live.onChange(signal, () => wake());
+  // One listener for the whole stream: adding one for each event creates garbage.
+  const stop = live.addListener(signal, () => wake());
   try {
     if (offset === 0) yield toStartedEvent(live.id);
     while (!signal.aborted) {
