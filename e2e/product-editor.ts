@@ -5,7 +5,7 @@ import type { WebPage } from "./web.ts";
 
 export const field = (page: Page, label: string) => page.getByLabel(label, { exact: true });
 export const save = (page: Page) => page.keyboard.press("Control+s");
-export const isSaved = (page: Page) =>
+export const waitUntilSaved = (page: Page) =>
   page
     .getByRole("status")
     .filter({ hasText: /^(Saved|Kept)/ })
@@ -14,7 +14,7 @@ export const readProduct = async (client: Client, id: string) =>
   (await client.get(`/v1/products/${id}`)).body.data;
 
 /** Asserts that nothing was wrong but the refusals that a test provokes, which browsers also log. */
-export function mustBeCalm({ complaints, foreign }: WebPage): void {
+export function mustHaveNoErrors({ complaints, foreign }: WebPage): void {
   const unexpected = complaints.filter((text) => !text.startsWith("Failed to load resource"));
   assert.deepEqual([...unexpected, ...foreign], []);
 }

@@ -8,7 +8,7 @@ import type { Browser, Page } from "playwright-core";
 import { click, looks, openBrowser, sees } from "./browser.ts";
 import { everyRun, test } from "./full-run.ts";
 import { openAt, openMember } from "./members.ts";
-import { field, isSaved, mustBeCalm, readProduct, save } from "./product-editor.ts";
+import { field, mustHaveNoErrors, readProduct, save, waitUntilSaved } from "./product-editor.ts";
 import { buildWebClient, mustBeSound } from "./web.ts";
 
 let market: Market;
@@ -64,7 +64,7 @@ everyRun("a first product: on the market after a test run, in at most 15 interac
       ["language", false],
     ],
   );
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await context.close();
 });
 
@@ -115,7 +115,7 @@ test("advice about a prompt: at its line, with its fix; undo takes any change ba
   await field(page, "Description").fill("What it is about");
   await page.getByText("topic has no description and no default.").waitFor({ state: "detached" });
   await save(page);
-  await isSaved(page);
+  await waitUntilSaved(page);
   const stored = await readProduct(session, id);
   assert.equal(stored.content, `user: hi\n{{topic}} {{tone=calm}}\nKey ${secret}\n{% if x %}ab`);
   assert.deepEqual(stored.variables[0], { name: "topic", description: "What it is about", required: true });
@@ -128,7 +128,7 @@ test("advice about a prompt: at its line, with its fix; undo takes any change ba
   await page.keyboard.press("Control+Shift+z");
   await page.getByText("topic is not used.").waitFor({ state: "detached" });
   await save(page);
-  await isSaved(page);
+  await waitUntilSaved(page);
   const names = (await readProduct(session, id)).variables.map(({ name }: { name: string }) => name);
   assert.deepEqual(names, ["subject"]);
   // What the service would refuse is not sent, and all else is.
@@ -139,7 +139,7 @@ test("advice about a prompt: at its line, with its fix; undo takes any change ba
   await sees(page, "Not saved: Title");
   const held = await readProduct(session, id);
   assert.deepEqual([held.title, held.license], [haiku.title, "MIT"]);
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await context.close();
 });
 
@@ -162,7 +162,7 @@ test("a publication that is refused: leads to the field, with the reason of the 
   await click(page, "Publish 1.0.0");
   await sees(page, "Version 1.0.0 is on sale");
   assert.equal((await readProduct(session, id)).price, 7.5);
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await context.close();
 });
 
@@ -176,7 +176,7 @@ test("a product on sale: changes wait in the browser, run as a draft, and become
   await page.keyboard.press("Control+Enter");
   await sees(page, "Completed");
   assert.equal(await page.getByRole("button", { name: "Use as sample" }).count(), 0);
-  await isSaved(page);
+  await waitUntilSaved(page);
   assert.equal(
     (await readProduct(session, id)).content,
     haiku.content,
@@ -190,7 +190,7 @@ test("a product on sale: changes wait in the browser, run as a draft, and become
   const elsewhere = await openAt(device, market, `/studio/products/${id}`);
   await prompt(elsewhere.page).filter({ hasText: "Write a poem" }).waitFor();
   await elsewhere.page.getByRole("button", { name: "Publish a version" }).waitFor();
-  mustBeCalm(elsewhere);
+  mustHaveNoErrors(elsewhere);
   await device.close();
   // Another client changes the same product meanwhile.
   await session.patch(`/v1/products/${id}`, { tags: ["elsewhere"] });
@@ -210,7 +210,7 @@ test("a product on sale: changes wait in the browser, run as a draft, and become
   await page.getByRole("button", { name: /^1\.1\.0/ }).click();
   await page.locator(".editor-diff ins", { hasText: "poem" }).waitFor();
   await page.locator(".editor-diff del", { hasText: "haiku" }).waitFor();
-  for (const tab of [watched, other]) mustBeCalm(tab);
+  for (const tab of [watched, other]) mustHaveNoErrors(tab);
   await context.close();
 });
 
@@ -245,9 +245,9 @@ test("images and files: stored with progress, described, ordered and removed", a
   await tab(page, "Details");
   await field(page, "Title").fill("With pictures");
   await save(page);
-  await isSaved(page);
+  await waitUntilSaved(page);
   assert.equal((await readProduct(session, id)).title, "With pictures");
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await context.close();
 });
 
