@@ -10,7 +10,7 @@ import {
   type TestSetFormat,
 } from "@stoa/evaluation";
 import { findSchemaIssues, type JsonSchema, validateValue } from "@stoa/evaluation/json-schema";
-import { ApiError, type ExecutionResult, type Stoa } from "@stoa/sdk";
+import type { ExecutionResult, Stoa } from "@stoa/sdk";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { action, example, wholeNumber } from "../command.ts";
@@ -146,6 +146,8 @@ async function runCase(
     });
     return { ...facts, ...grade(testCase, result) };
   } catch (error) {
+    // Not imported above: the help of the command would load the SDK, whose build a fresh clone does not have.
+    const { ApiError } = await import("@stoa/sdk");
     if (!(error instanceof ApiError) || error.status === 401 || error.status === 403) throw error;
     const reasons = [`the run failed: ${error.code} ${error.message}`];
     return { ...facts, isPassed: isDecided ? false : null, reasons, executionId: null, costUsd: null };
