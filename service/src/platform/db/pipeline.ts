@@ -55,6 +55,7 @@ export const inPipeline = <T>(pool: pg.Pool, work: (db: Queries) => Promise<T>):
 /**
  * A transaction whose statements are sent together if they start together: a round trip each for `read`, for `work` if
  * it starts all at once, and for the commit. `read` only reads and locks, because `begin` may turn out to have failed.
+ * `begin` is the statement that opens the transaction.
  */
 export const inPipelinedTransaction = <Found, T>(
   pool: pg.Pool,
