@@ -3,7 +3,7 @@ import type pg from "pg";
 import type { Logger } from "pino";
 import { transactionTimeouts } from "./client.ts";
 import { type Connection, createDirectClient } from "./database.ts";
-import { hasSqlState } from "./sql-state.ts";
+import { hasSqlState, LOCK_NOT_AVAILABLE } from "./sql-state.ts";
 
 /** A lock by key, across all processes of the database. */
 export interface Lock {
@@ -29,7 +29,6 @@ export class LockHeld extends Error {
 const WARN_AFTER_MS = 3_000;
 /** Pings of the lock's holder within PostgreSQL's idle timeout of transactions. */
 const PINGS = 4;
-const NOT_AVAILABLE = "55P03";
 
 /**
  * Acquires the lock until the client's current transaction ends. A connection pooler keeps a server connection for one
@@ -59,7 +58,7 @@ async function tryLock(client: pg.ClientBase, lock: Lock, ms: number): Promise<b
     await client.query("set local lock_timeout = 0");
     return true;
   } catch (error) {
-    if (!hasSqlState(error, NOT_AVAILABLE)) throw error;
+    if (!hasSqlState(error, LOCK_NOT_AVAILABLE)) throw error;
     await client.query("rollback to savepoint before_lock");
     return false;
   }

@@ -1,12 +1,13 @@
 import type { Writable } from "node:stream";
 import type pg from "pg";
 import { asTransaction, type Database, type Queries, type Tx } from "./database.ts";
+import { IN_FAILED_TRANSACTION, INVALID_STATEMENT_NAME } from "./sql-state.ts";
 
 /** pg sends a statement without waiting for the answers before it. Its types omit the fields. */
 type PipelineClient = pg.PoolClient & { pipeline: boolean; connection: { stream: Writable } };
 
 /** Follow from the error of an earlier statement: the transaction is aborted, so that a later one was not prepared either. */
-const FOLLOW_UP_ERRORS: ReadonlySet<unknown> = new Set(["25P02", "26000"]);
+const FOLLOW_UP_ERRORS: ReadonlySet<unknown> = new Set([IN_FAILED_TRANSACTION, INVALID_STATEMENT_NAME]);
 
 /**
  * Throws the first error when all have ended: what continued after a rollback would write outside of the transaction.
@@ -79,7 +80,9 @@ export const inPipelinedTransaction = <Found, T>(
     }
   });
 
-/** A transaction that only reads, all of it from one snapshot. `begin` and the statements that `read` starts at once are sent together. */
+/**
+ * A transaction that only reads, all of it from one snapshot, so that the parts of an answer agree despite concurrent writes. `begin` and the statements that `read` starts at once are sent together.
+ */
 export const inPipelinedSnapshot = <T>(pool: pg.Pool, read: (tx: Tx) => Promise<T>): Promise<T> =>
   inPipelinedTransaction(pool, read, async (_tx, found) => found, BEGIN_SNAPSHOT);
 const BEGIN_SNAPSHOT = "begin isolation level repeatable read, read only";

@@ -1,4 +1,5 @@
 import type pg from "pg";
+import { DISK_FULL, READ_ONLY_TRANSACTION } from "./sql-state.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
@@ -9,8 +10,8 @@ declare module "../../core/context.ts" {
 
 /** PostgreSQL's errors for writes, and their meaning. */
 const REASONS: Record<string, string> = {
-  "25006": "the database is read-only",
-  "53100": "the disk of the database is full",
+  [READ_ONLY_TRANSACTION]: "the database is read-only",
+  [DISK_FULL]: "the disk of the database is full",
 };
 /** How long a refused write counts when the trial write fails for another reason. */
 const REMEMBERED_MS = 10_000;
