@@ -1,7 +1,5 @@
-import assert from "node:assert/strict";
 import type { Client } from "@stoa/service/test/market.ts";
 import type { Page } from "playwright-core";
-import type { WebPage } from "./web.ts";
 
 export const field = (page: Page, label: string) => page.getByLabel(label, { exact: true });
 export const save = (page: Page) => page.keyboard.press("Control+s");
@@ -12,9 +10,3 @@ export const waitUntilSaved = (page: Page) =>
     .waitFor();
 export const readProduct = async (client: Client, id: string) =>
   (await client.get(`/v1/products/${id}`)).body.data;
-
-/** Asserts that nothing was wrong but the refusals that a test provokes, which browsers also log. */
-export function mustHaveNoErrors({ complaints, foreign }: WebPage): void {
-  const unexpected = complaints.filter((text) => !text.startsWith("Failed to load resource"));
-  assert.deepEqual([...unexpected, ...foreign], []);
-}

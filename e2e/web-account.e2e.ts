@@ -11,7 +11,7 @@ import type { Browser, Locator, Page } from "playwright-core";
 import { click, openBrowser, sees } from "./browser.ts";
 import { everyRun, test } from "./full-run.ts";
 import { HOSTILE, openAt, openMember } from "./members.ts";
-import { buildWebClient, signIn, type WebPage } from "./web.ts";
+import { buildWebClient, mustHaveNoErrors, signIn, type WebPage } from "./web.ts";
 
 const MINUTE_MS = 60_000;
 const PASSWORD = "correct horse battery staple";
@@ -31,12 +31,6 @@ after(async () => {
   await browser?.close();
   await market.close();
 });
-
-/** Asserts that nothing was wrong but the refusals that a test provokes, which browsers also log. */
-function mustBeCalm({ complaints, foreign }: WebPage): void {
-  const unexpected = complaints.filter((text) => !text.startsWith("Failed to load resource"));
-  assert.deepEqual([...unexpected, ...foreign], []);
-}
 
 const read = async (client: Client, path: string) => (await client.get(`/v1${path}`)).body.data;
 const field = (page: Page, label: string) => page.getByLabel(label, { exact: true });
@@ -78,7 +72,7 @@ test("the profile, edited in two tabs: the second sees both states and chooses; 
   await click(first.page, "Take theirs");
   assert.equal(await field(first.page, "About you").inputValue(), "Engines.");
   assert.equal((await read(session, "/account")).bio, "Engines.");
-  for (const tab of [first, second]) mustBeCalm(tab);
+  for (const tab of [first, second]) mustHaveNoErrors(tab);
   await context.close();
 });
 
@@ -111,7 +105,7 @@ test("the profile: errors beside their fields, then a handle, links and a pictur
     [account.handle, account.country, account.links, account.avatar !== null],
     ["ada-of-engines", "GB", [{ label: "Notes", url: "https://example.com/notes" }], true],
   );
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await context.close();
 });
 
@@ -177,7 +171,7 @@ test("sessions: one ended, then all others; the present one stays until the pers
   await page.getByRole("dialog").getByRole("button", { name: "Unlink GitHub" }).click();
   await sees(page, "GitHub no longer signs you in");
   await page.getByText("Sign-in providers").waitFor({ state: "detached" });
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await click(page, "Sign out");
   await page.waitForURL(`${market.origin}/`);
   assert.equal(await isSignedIn(session), false);
@@ -245,7 +239,7 @@ everyRun("an API key: made by a preset, shown once, copied, rotated, ended and r
   await page.getByRole("button", { name: `More for ${HOSTILE}` }).waitFor({ state: "detached" });
   assert.equal((await market.as(renewed).get("/v1/products")).status, 401);
   assert.equal(await page.evaluate("document.body.innerText.includes('Revoked')"), true);
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await context.close();
 });
 
@@ -303,7 +297,7 @@ test("an OAuth app: a wrong redirect address is named, then its secret is shown 
   await page.getByRole("button", { name: "Delete app" }).click();
   await sees(page, "No OAuth apps yet");
   assert.deepEqual(await read(session, "/oauth-clients"), []);
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await context.close();
 });
 
@@ -328,7 +322,7 @@ test("notifications: an email is switched off, one notification is read, then al
     (await notificationsOf(session)).map(({ readAt }) => readAt === null),
     [false, false],
   );
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await context.close();
 });
 
@@ -379,7 +373,7 @@ test("the plan: bought with the amount in view, and the account's data as one fi
   const [download] = await Promise.all([page.waitForEvent("download"), click(page, "Download")]);
   const { profile, planPayments, apiKeys } = JSON.parse(await readFile(await download.path(), "utf8"));
   assert.deepEqual([profile.plan, planPayments[0].status, apiKeys.length], ["pro", "completed", 1]);
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await context.close();
 });
 
@@ -415,7 +409,7 @@ test("cards and provider keys: stored, made the default or checked, and removed"
   await choose(page, "More for Work", "Delete key");
   await page.getByRole("dialog").getByRole("button", { name: "Delete key" }).click();
   await sees(page, "No provider keys yet");
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await context.close();
 });
 
@@ -432,7 +426,7 @@ test("an app that acts for the account: disconnected, and its token ends", async
   await click(watched.page, "Disconnect");
   await sees(watched.page, "No connected apps");
   assert.equal((await market.as(token).get("/v1/account")).status, 401);
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await context.close();
 });
 
@@ -477,7 +471,7 @@ test("the keyboard alone: a key is made and saved, and the focus is back at the 
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await create.and(page.locator(":focus")).waitFor();
   await page.getByRole("cell", { name: "by keyboard", exact: true }).waitFor();
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await context.close();
 });
 
@@ -515,7 +509,7 @@ test("what is gone: a key that ended in another tab says so, and the list shows 
   await page.getByRole("dialog").getByRole("button", { name: "Rotate key" }).click();
   await sees(page, "The key was not rotated");
   await page.getByRole("row", { name: /^ci .*Revoked/ }).waitFor();
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await context.close();
 });
 
@@ -588,6 +582,6 @@ test("the callback secret and the referral link: made and shown once, and copied
   await sees(page, "Copied");
   const { url } = await read(session, "/account/referral");
   assert.equal(await page.evaluate("navigator.clipboard.readText()"), url);
-  mustBeCalm(watched);
+  mustHaveNoErrors(watched);
   await context.close();
 });

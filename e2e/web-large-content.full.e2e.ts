@@ -10,6 +10,7 @@ import { createWorkflow, echoStep } from "@stoa/service/test/workflows.ts";
 import type { Browser, Locator, Page } from "playwright-core";
 import { click, openBrowser, overflowOf, sees } from "./browser.ts";
 import { openAt, openMember } from "./members.ts";
+import { waitUntilSaved } from "./product-editor.ts";
 import { buildWebClient, type WebPage } from "./web.ts";
 
 const MIB = 1024 * 1024;
@@ -77,12 +78,6 @@ const hasWritten = (page: Page, characters: number) =>
     "the output",
     async () => ((await page.locator(".run-output").textContent()) ?? "").length >= characters,
   );
-
-const isSaved = (page: Page) =>
-  page
-    .getByRole("status")
-    .filter({ hasText: /^(Saved|Kept)/ })
-    .waitFor();
 
 interface Clipboard {
   DataTransfer: new () => { setData(type: string, text: string): void };
@@ -201,7 +196,7 @@ suite("a prompt as long as the service takes", () => {
       await box.focus();
       await page.keyboard.press("Control+a");
       await page.keyboard.type("Short {{topic}}");
-      await isSaved(page);
+      await waitUntilSaved(page);
       await mustBeUsable(watched, `replaced ${name}`);
       const { body } = await seller.get(`/v1/products/${id}`);
       assert.equal(body.data.content, "Short {{topic}}");
@@ -249,7 +244,7 @@ suite("5 MB where the service takes less", () => {
     await mustBeUsable(details, "features that are too long");
     await features.fill("Three lines.");
     await details.page.keyboard.press("Control+s");
-    await isSaved(details.page);
+    await waitUntilSaved(details.page);
     await details.close();
     const run = await openAs(seller, `/run/${await createProduct(seller)}`);
     await run.page.getByLabel("topic").fill(text);

@@ -8,8 +8,8 @@ import type { Browser, Page } from "playwright-core";
 import { click, looks, openBrowser, sees } from "./browser.ts";
 import { everyRun, test } from "./full-run.ts";
 import { openAt, openMember } from "./members.ts";
-import { field, mustHaveNoErrors, readProduct, save, waitUntilSaved } from "./product-editor.ts";
-import { buildWebClient, mustBeSound } from "./web.ts";
+import { field, readProduct, save, waitUntilSaved } from "./product-editor.ts";
+import { buildWebClient, mustBeSound, mustHaveNoErrors } from "./web.ts";
 
 let market: Market;
 let browser: Browser;

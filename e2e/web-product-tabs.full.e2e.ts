@@ -7,8 +7,8 @@ import type { Browser, Locator, Page } from "playwright-core";
 import { click, openBrowser } from "./browser.ts";
 import { INTERLEAVINGS } from "./interleavings.ts";
 import { openAt, openMember } from "./members.ts";
-import { field, mustHaveNoErrors, readProduct, save, waitUntilSaved } from "./product-editor.ts";
-import { buildWebClient, mustBeSound, type WebPage } from "./web.ts";
+import { field, readProduct, save, waitUntilSaved } from "./product-editor.ts";
+import { buildWebClient, mustBeSound, mustHaveNoErrors, type WebPage } from "./web.ts";
 
 let market: Market;
 let browser: Browser;

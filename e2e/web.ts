@@ -58,6 +58,12 @@ const operations = endpoints.map(
     new RegExp(`^${method} ${base === "/v1" ? "" : base}${path.replace(/\{\w+\}|:\w+/g, "[^/]+")}$`),
 );
 
+/** Asserts that nothing was wrong but the refusals that a test provokes, which browsers also log. */
+export function mustHaveNoErrors({ complaints, foreign }: WebPage): void {
+  const unexpected = complaints.filter((text) => !text.startsWith("Failed to load resource"));
+  assert.deepEqual([...unexpected, ...foreign], []);
+}
+
 /** Asserts that the page fits its window, that axe finds no serious fault, and that nothing was wrong meanwhile. */
 export async function mustBeSound(
   { page, foreign, complaints, calls }: WebPage,
