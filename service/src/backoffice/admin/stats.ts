@@ -1,9 +1,10 @@
 import type { Stats } from "@stoa/contract";
 import { type DateRangeQuery, parseDateRange, rangeBounds } from "../../commerce/analytics/date-range.ts";
 import { readMarketSales } from "../../commerce/analytics/market.ts";
-import { inSnapshot, toRate } from "../../commerce/analytics/sales.ts";
+import { toRate } from "../../commerce/analytics/sales.ts";
 import type { Context } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { inPipelinedSnapshot } from "../../platform/db/pipeline.ts";
 import {
   type CountRow,
   countAll,
@@ -20,7 +21,7 @@ export async function readStats(ctx: Context, query: Query): Promise<Stats> {
   const span = await parseDateRange(ctx, { ...query, interval: "month", timezone: "UTC" });
   const days = { startDate: span.startDate, endDate: span.endDate };
   const [from, until] = rangeBounds(span);
-  return inSnapshot(ctx, async (tx) => ({
+  return inPipelinedSnapshot(ctx.pool, async (tx) => ({
     ...(await countNow(tx)),
     days,
     currencies: await readMarketSales(tx, { from, until }),

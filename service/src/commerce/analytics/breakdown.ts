@@ -22,14 +22,14 @@ interface BreakdownQuery extends SalesScope {
   span: DateRange;
 }
 
-/** By currency, being read. */
-type Totals = Promise<Map<string, Sums>>;
+/** By currency. */
+type PendingTotals = Promise<Map<string, Sums>>;
 
 const MAX_ROWS = 1_000;
 
 export const breakdownsBy: Record<
   RevenueGroup,
-  (tx: Tx, query: BreakdownQuery, totals: Totals) => Promise<Breakdown[]>
+  (tx: Tx, query: BreakdownQuery, totals: PendingTotals) => Promise<Breakdown[]>
 > = {
   product: (tx, query) => breakDownByProduct(tx, query),
   category: breakDownByCategory,
@@ -103,7 +103,11 @@ async function breakDownByCategory(tx: Tx, query: BreakdownQuery): Promise<Break
 }
 const NO_CATEGORY = "none";
 
-async function breakDownByReferral(tx: Tx, query: BreakdownQuery, totals: Totals): Promise<Breakdown[]> {
+async function breakDownByReferral(
+  tx: Tx,
+  query: BreakdownQuery,
+  totals: PendingTotals,
+): Promise<Breakdown[]> {
   const { currency } = query;
   const rows = await sumReferrals(tx, query);
   const codes = await listReferralCodes(

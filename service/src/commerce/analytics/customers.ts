@@ -4,6 +4,7 @@ import type { Context, Member } from "../../core/context.ts";
 import { roundHalfUp, toDecimalSum } from "../../core/money/amount.ts";
 import { firstOf, lastOf } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { inPipelinedSnapshot } from "../../platform/db/pipeline.ts";
 import {
   type Buyers,
   type CustomerCounts,
@@ -15,7 +16,7 @@ import {
 } from "./customers-queries.ts";
 import { type DateRange, type DateRangeQuery, parseDateRange } from "./date-range.ts";
 import { sumRange } from "./range-sums-queries.ts";
-import { chooseCurrency, inSnapshot, toRate } from "./sales.ts";
+import { chooseCurrency, toRate } from "./sales.ts";
 
 const TOP_CUSTOMERS = 10;
 const FIRST_MOMENT = new Date(0);
@@ -27,7 +28,7 @@ export async function customerAnalytics(
 ): Promise<CustomerAnalytics> {
   const span = await parseDateRange(ctx, query);
   const months = await parseDateRange(ctx, { ...query, ...span, interval: "month" });
-  return inSnapshot(ctx, async (tx) => {
+  return inPipelinedSnapshot(ctx.pool, async (tx) => {
     const { currency } = await chooseCurrency(ctx, tx, userId, query.currency);
     const bought = customerScope(span, userId, currency);
     const { startDate, endDate, timezone } = span;

@@ -6,10 +6,10 @@ import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
+import { inPipelinedSnapshot } from "../../platform/db/pipeline.ts";
 import { saleSums } from "../ledger/sales-sums.ts";
 import { type DateRangeQuery, parseDateRange, rangeBounds } from "./date-range.ts";
 import { rankRange, type Sums, sumRange } from "./range-sums-queries.ts";
-import { inSnapshot } from "./sales.ts";
 import { rollUpSales } from "./sales-sums.ts";
 
 let market: Market;
@@ -279,7 +279,9 @@ suite("sumRange", () => {
           by: "month",
           limit,
         } as const;
-        const found = await inSnapshot(market.service.ctx, (tx) => rankRange(tx, query, saleSums));
+        const found = await inPipelinedSnapshot(market.service.ctx.pool, (tx) =>
+          rankRange(tx, query, saleSums),
+        );
         const due = new Map<string, Sums>();
         for (const one of inSpan) {
           const ofId = one[forScope[scope]];

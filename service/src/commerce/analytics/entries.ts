@@ -3,10 +3,11 @@ import type { Context, Member } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimalSum } from "../../core/money/amount.ts";
 import type { Page, Paging } from "../../platform/db/paging.ts";
+import { inPipelinedSnapshot } from "../../platform/db/pipeline.ts";
 import { type DateRangeQuery, parseDateRange, rangeBounds } from "./date-range.ts";
 import { type EntryRow, type FigureEntries, listEntries } from "./entries-queries.ts";
 import { salesScopeOf } from "./products.ts";
-import { chooseCurrency, inSnapshot } from "./sales.ts";
+import { chooseCurrency } from "./sales.ts";
 
 type Query = Omit<DateRangeQuery, "interval"> &
   Paging & { productId?: string | undefined; figure: LedgerFigure };
@@ -20,7 +21,7 @@ export async function listFigureEntries(
   const span = await parseDateRange(ctx, { ...query, interval: "month" });
   const subject = await salesScopeOf(ctx, caller, query.productId);
   const [from, until] = rangeBounds(span);
-  return inSnapshot(ctx, async (tx) => {
+  return inPipelinedSnapshot(ctx.pool, async (tx) => {
     const { currency } = await chooseCurrency(ctx, tx, caller.userId, query.currency);
     const scope = { ...subject, ...figures[query.figure], currency, from, until };
     const { rows, total, sumMinor } = await listEntries(tx, scope, query);

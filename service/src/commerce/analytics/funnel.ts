@@ -1,18 +1,18 @@
 import type { AnalyticsFunnel } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { waitForAll } from "../../platform/db/pipeline.ts";
+import { inPipelinedSnapshot, waitForAll } from "../../platform/db/pipeline.ts";
 import { type DateRangeQuery, parseDateRange, rangeBounds } from "./date-range.ts";
 import { countPurchases } from "./funnel-queries.ts";
 import { salesScopeOf } from "./products.ts";
 import { sumViews } from "./queries.ts";
-import { inSnapshot, toRate } from "./sales.ts";
+import { toRate } from "./sales.ts";
 
 type Query = Omit<DateRangeQuery, "interval" | "currency"> & { productId?: string | undefined };
 
 export async function analyticsFunnel(ctx: Context, caller: Member, query: Query): Promise<AnalyticsFunnel> {
   const span = await parseDateRange(ctx, { ...query, interval: "month" });
   const subject = await salesScopeOf(ctx, caller, query.productId);
-  return inSnapshot(ctx, async (tx) => {
+  return inPipelinedSnapshot(ctx.pool, async (tx) => {
     const [from, until] = rangeBounds(span);
     const [viewsByMonth, { purchases, ran, refunded, runs }] = await waitForAll([
       sumViews(tx, { ...subject, ...span }),

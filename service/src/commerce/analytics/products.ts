@@ -5,7 +5,7 @@ import { toUuid } from "../../core/ids.ts";
 import { toDecimalSum } from "../../core/money/amount.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { waitForAll } from "../../platform/db/pipeline.ts";
+import { inPipelinedSnapshot, waitForAll } from "../../platform/db/pipeline.ts";
 import type { FileResponse } from "../../platform/http/route.ts";
 import { type Breakdown, breakDownByProduct } from "./breakdown.ts";
 import { csvFile, csvLines } from "./csv.ts";
@@ -15,7 +15,6 @@ import type { Sums } from "./range-sums-queries.ts";
 import {
   averageOrderValue,
   chooseCurrency,
-  inSnapshot,
   readTimeline,
   readTotals,
   type SalesScope,
@@ -34,7 +33,7 @@ export async function productAnalytics(
 ): Promise<ProductAnalytics> {
   const span = await parseDateRange(ctx, query);
   const subject = await salesScopeOf(ctx, caller, query.productId);
-  return inSnapshot(ctx, async (tx) => {
+  return inPipelinedSnapshot(ctx.pool, async (tx) => {
     const { currency, currencies } = await chooseCurrency(ctx, tx, caller.userId, query.currency);
     const [totals, timeline, products] = await waitForAll([
       readTotals(tx, subject, currencies, span),

@@ -3,7 +3,7 @@ import type { Context, Member } from "../../core/context.ts";
 import { type MinorUnits, toDecimalSum } from "../../core/money/amount.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { waitForAll } from "../../platform/db/pipeline.ts";
+import { inPipelinedSnapshot, waitForAll } from "../../platform/db/pipeline.ts";
 import type { FileResponse } from "../../platform/http/route.ts";
 import { type Breakdown, breakdownsBy } from "./breakdown.ts";
 import { csvFile, csvLines } from "./csv.ts";
@@ -11,15 +11,7 @@ import { type DateRangeQuery, parseDateRange } from "./date-range.ts";
 import { sumFunds } from "./funds-queries.ts";
 import { salesScopeOf } from "./products.ts";
 import type { Sums } from "./range-sums-queries.ts";
-import {
-  averageOrderValue,
-  chooseCurrency,
-  inSnapshot,
-  readTimeline,
-  readTotals,
-  toRate,
-  ZERO_SUMS,
-} from "./sales.ts";
+import { averageOrderValue, chooseCurrency, readTimeline, readTotals, toRate, ZERO_SUMS } from "./sales.ts";
 
 type Query = DateRangeQuery & { groupBy: RevenueGroup; productId?: string | undefined };
 
@@ -30,7 +22,7 @@ export async function revenueAnalytics(
 ): Promise<RevenueAnalytics> {
   const span = await parseDateRange(ctx, query);
   const subject = await salesScopeOf(ctx, caller, query.productId);
-  return inSnapshot(ctx, async (tx) => {
+  return inPipelinedSnapshot(ctx.pool, async (tx) => {
     const { currency, currencies } = await chooseCurrency(ctx, tx, caller.userId, query.currency);
     const readingTotals = readTotals(tx, subject, currencies, span);
     const [totals, funds, timeline, groups] = await waitForAll([
@@ -130,7 +122,7 @@ export async function exportRevenueAnalytics(
 ): Promise<FileResponse> {
   const span = await parseDateRange(ctx, query);
   const subject = await salesScopeOf(ctx, caller, query.productId);
-  const { currency, timeline } = await inSnapshot(ctx, async (tx) => {
+  const { currency, timeline } = await inPipelinedSnapshot(ctx.pool, async (tx) => {
     const { currency } = await chooseCurrency(ctx, tx, caller.userId, query.currency);
     return {
       currency,

@@ -1,7 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { type MinorUnits, roundHalfUp } from "../../core/money/amount.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { inPipelinedSnapshot } from "../../platform/db/pipeline.ts";
 import { saleSums } from "../ledger/sales-sums.ts";
 import { type DateRange, rangeBounds } from "./date-range.ts";
 import { listCurrencies } from "./queries.ts";
@@ -18,10 +17,6 @@ export const ZERO_SUMS: Sums = {
   commissions: 0n,
   net: 0n,
 };
-
-/** One snapshot for all queries of an answer, so that its parts add up despite concurrent sales. Queries that start together are sent together. */
-export const inSnapshot = <T>({ pool }: Context, work: (tx: Tx) => Promise<T>): Promise<T> =>
-  inPipelinedSnapshot(pool, work);
 
 export interface SalesScope {
   sellerId: string;
