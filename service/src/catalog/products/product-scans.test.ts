@@ -29,6 +29,8 @@ const kindsOf = (findings: { kind: string; field: string }[]) =>
 
 const KEY = `ghp_${"aB3dE5gH7jK9".repeat(3)}`;
 const CLEAN = "Write a poem about {{topic}}.";
+/** Harmless in what only buyers read. */
+const OFFER = "Visit my website to buy it cheaper.";
 const ALL_BADGES = ["no-hidden-text", "no-external-links", "no-download-commands", "no-secrecy"];
 
 test("a leaked key: the save warns, publish and later changes are refused with field and fix", async () => {
@@ -58,6 +60,9 @@ test("a text that was scanned before: the same findings; those of its other fiel
     [{ content: `${long} ${KEY}` }, ["secret content"]],
     [{ content: `${long} ${KEY}` }, ["secret content"]],
     [{ description: `${long} ${KEY}` }, ["secret description"]],
+    [{ title: KEY, description: KEY }, ["secret title", "secret description"]],
+    [{ description: OFFER }, ["off-platform-link description"]],
+    [{ content: OFFER }, []],
     [{ content: long }, []],
   ] as const) {
     const { findings } = (await seller.post(`/v1/products/${productId}/scan`, draft)).body.data;

@@ -44,26 +44,44 @@ export interface ScanChange {
   before: readonly ScanFinding[];
 }
 
-/** A text is scanned when it is saved, and again when it is published, mostly right after. Shorter texts cost little. */
-const MIN_REMEMBERED_CHARACTERS = 200;
-const MAX_REMEMBERED_CHARACTERS = 10_000;
-const MAX_REMEMBERED_TEXTS = 200;
-const rememberedScans = new Map<string, readonly ScanFinding[]>();
+/** Without the name of the field. */
+type FoundInText = Omit<ScanFinding, "field">;
 
-function scanOnce(scanned: ScannedText): readonly ScanFinding[] {
-  const { field, text, isPublic } = scanned;
-  if (text.length < MIN_REMEMBERED_CHARACTERS || text.length > MAX_REMEMBERED_CHARACTERS)
-    return scanText(scanned);
-  // Unambiguous: a field may have the name of any member of a sample.
-  const key = JSON.stringify([field, isPublic, text]);
+/** A text is scanned when it is saved, and again when it is published, mostly right after. Tags are those of many products. */
+const MAX_REMEMBERED_CHARACTERS = 10_000;
+/** An estimate: all entries together take about two megabytes. */
+const MAX_REMEMBERED_SIZE = 1_000_000;
+const SIZE_OF_FINDING = 200;
+const rememberedScans = new Map<string, readonly FoundInText[]>();
+let rememberedSize = 0;
+
+function scanOnce({ field, text, isPublic }: ScannedText): ScanFinding[] {
+  if (text === "") return [];
+  const found = text.length > MAX_REMEMBERED_CHARACTERS ? scan(text, isPublic) : recall(text, isPublic);
+  return found.map((finding) => ({ ...finding, field }));
+}
+
+const scan = (text: string, isPublic: boolean): FoundInText[] =>
+  scanText({ field: "", text, isPublic }).map(({ field: _, ...finding }) => finding);
+
+function recall(text: string, isPublic: boolean): readonly FoundInText[] {
+  const key = `${isPublic ? "+" : "-"}${text}`;
   const known = rememberedScans.get(key);
   if (known) return known;
-  const findings = scanText(scanned);
-  const [oldest] = rememberedScans.size < MAX_REMEMBERED_TEXTS ? [] : rememberedScans.keys();
-  if (oldest !== undefined) rememberedScans.delete(oldest);
+  const findings = scan(text, isPublic);
   rememberedScans.set(key, findings);
+  rememberedSize += sizeOf(key, findings);
+  for (const [oldest, itsFindings] of rememberedScans) {
+    if (rememberedSize <= MAX_REMEMBERED_SIZE) break;
+    rememberedScans.delete(oldest);
+    rememberedSize -= sizeOf(oldest, itsFindings);
+  }
   return findings;
 }
+
+/** An entry without findings costs as much as one. */
+const sizeOf = (key: string, findings: readonly FoundInText[]): number =>
+  key.length + SIZE_OF_FINDING * (1 + findings.length);
 
 /** The result depends on the texts alone. Some milliseconds for usual prompts, and at most 0.2 s for 200,000 characters. */
 export function scanProduct(product: ScannedProduct): ScanResult {

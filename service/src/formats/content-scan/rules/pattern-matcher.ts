@@ -46,14 +46,19 @@ export class PatternMatcher {
       return this.#rules.flatMap((rule) => findInWhole(text, rule, hints));
     const maxPlaces = text.length / MIN_CHARACTERS_OF_A_START;
     const places = this.#index.find(text, maxPlaces);
-    return this.#rules.flatMap((rule) => {
+    const matches: Match[] = [];
+    // Most rules can begin nowhere in a text, and a product has many short texts.
+    for (const rule of this.#rules) {
       const indexed = this.#indexed.get(rule);
-      if (!indexed) return findInWhole(text, rule, hints);
-      const starts = places.get(indexed) ?? [];
-      if (starts.length > maxPlaces) return findInWhole(text, rule, hints);
-      const matches = toMatches(rule, matchesAt(text, indexed.atPlace, starts));
-      return matches.length > 0 && hints.haveOneOf(rule) ? matches : [];
-    });
+      const starts = indexed && places.get(indexed);
+      if (indexed && !starts) continue;
+      if (!indexed || !starts || starts.length > maxPlaces) matches.push(...findInWhole(text, rule, hints));
+      else {
+        const found = toMatches(rule, matchesAt(text, indexed.atPlace, starts));
+        if (found.length > 0 && hints.haveOneOf(rule)) matches.push(...found);
+      }
+    }
+    return matches;
   }
 }
 
