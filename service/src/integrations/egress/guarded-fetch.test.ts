@@ -4,8 +4,10 @@ import { createServer, type RequestListener } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
+import { until } from "../../../test/until.ts";
 import { type EgressGuard, findUrlProblem, parseAllowedTargets } from "../../core/config/allowed-targets.ts";
 import {
   BlockedTarget,
@@ -62,6 +64,25 @@ async function listen(t: TestContext) {
   return { port: (server.address() as AddressInfo).port, received };
 }
 
+/** Resolves when the client has received what the server sent: loopback takes turns of the event loop, and no time. */
+async function deliver(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await nextTurn();
+}
+
+/**
+ * The timers that `work` starts are due after `ms`, without waiting for it. Undici's timers of idle connections, which all
+ * agents share, must stay real, so `work` must not read a whole response.
+ */
+async function passTime<T>(t: TestContext, ms: number, work: () => Promise<T>): Promise<T> {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const result = await work();
+  await deliver();
+  t.mock.timers.tick(ms);
+  t.mock.timers.reset();
+  return result;
+}
+
+const CLOSE_WITHIN_MS = 10_000;
 const blocked = (reason: RegExp) => (error: unknown) =>
   error instanceof BlockedTarget && reason.test(error.message);
 const timedOut = (phase: string) => (error: unknown) =>
@@ -297,8 +318,7 @@ test("slow reader of a large body: gets all of it, and its pauses do not count",
   const large = Buffer.alloc(900_000, "abcdefg");
   const server = await serve(t, (_, response) => response.end(large));
   const fetch = fetchWith(t, guardWith("loopback"), { bodyIdleMs: 300 });
-  const response = await fetch(server.url);
-  await new Promise((resolve) => setTimeout(resolve, 600));
+  const response = await passTime(t, 600, () => fetch(server.url));
   assert.ok(large.equals(await response.bytes()));
 });
 
@@ -311,14 +331,14 @@ test("postText, slow reader of short chunks: gets all of them, and its pauses do
   });
   const safe = createGuardedFetch(guardWith("loopback"), { ...generous, bodyIdleMs: 50 });
   t.after(() => safe.close());
-  const { body } = await safe.postText(server.url, {
-    headers: {},
-    body: "",
-    signal: new AbortController().signal,
+  const post = { headers: {}, body: "", signal: new AbortController().signal };
+  const chunks: string[] = [];
+  const reader = await passTime(t, 120, async () => {
+    const { body } = await safe.postText(server.url, post);
+    const reader = body![Symbol.asyncIterator]();
+    chunks.push(String(Buffer.from((await reader.next()).value)));
+    return reader;
   });
-  const reader = body![Symbol.asyncIterator]();
-  const chunks = [String(await reader.next().then(({ value }) => Buffer.from(value)))];
-  await new Promise((resolve) => setTimeout(resolve, 120));
   finish.resolve();
   for (let next = await reader.next(); !next.done; next = await reader.next())
     chunks.push(String(Buffer.from(next.value)));
@@ -342,14 +362,15 @@ test("body after a status without one: ends the connection when it is silent or 
     [1, { bodyIdleMs: 30 }],
     [100_000, { maxResponseBytes: 50_000 }],
   ] as const) {
-    const closed = Promise.withResolvers<void>();
+    let isClosed = false;
     const server = await serve(t, (_, response) => {
       response.writeHead(205).write("x".repeat(size));
-      response.on("close", closed.resolve);
+      response.on("close", () => (isClosed = true));
     });
-    const response = await fetchWith(t, guardWith("loopback"), limits)(server.url);
+    const fetch = fetchWith(t, guardWith("loopback"), limits);
+    const response = await passTime(t, 30, () => fetch(server.url));
     assert.equal(response.body, null);
-    await closed.promise;
+    await until("the connection is closed", () => isClosed, CLOSE_WITHIN_MS);
   }
 });
 
@@ -485,13 +506,15 @@ test("caller's signal: aborts before and during the connection, and while waitin
 });
 
 test("canceled body: closes its connection", async (t) => {
-  const closed = Promise.withResolvers<void>();
+  let isClosed = false;
   const server = await serve(t, (_, response) => {
-    response.on("close", closed.resolve).write("endless");
+    response.on("close", () => (isClosed = true)).write("endless");
   });
-  const response = await fetchWith(t, guardWith("loopback"))(server.url);
+  // Silence would close it later than the test fails.
+  const fetch = fetchWith(t, guardWith("loopback"), { bodyIdleMs: 2 * CLOSE_WITHIN_MS });
+  const response = await fetch(server.url);
   await response.body?.cancel();
-  await closed.promise;
+  await until("the connection is closed", () => isClosed, CLOSE_WITHIN_MS);
 });
 
 test("close: aborts running calls", async (t) => {
