@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { Server } from "node:http";
 import pg from "pg";
 import { PROOF_CHANNEL } from "../src/platform/db/notifications.ts";
 
@@ -17,9 +19,44 @@ export interface Asked {
 const SENT_BESIDE =
   /clock_timestamp\(\)|pg_locks|pg_try_advisory_lock|^select 1$|^listen |^select pg_backend_pid\(\)|insert into request_logs|pgboss\.version/i;
 
-/** The statements of this process while `work` runs, without those that it sends beside them. */
+/** What the statement that is sent now belongs to. */
+const askedBy = new AsyncLocalStorage<Asked[]>();
+
+/**
+ * The statements that `work` sends, and those of the requests that reach this process meanwhile. Timers, workers and earlier
+ * requests send theirs in contexts of their own, which do not count.
+ */
 export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]> {
   const asked: Asked[] = [];
+  const restore = bindRequests(asked);
+  try {
+    return await recordDuring(
+      asked,
+      () => askedBy.run(asked, work),
+      () => askedBy.getStore() === asked,
+    );
+  } finally {
+    restore();
+  }
+}
+
+/** Requests run in the context of `asked` until the returned function is called. A socket has no context of its client. */
+function bindRequests(asked: Asked[]): () => void {
+  const { emit } = Server.prototype;
+  Server.prototype.emit = function (this: Server, name: string, ...args: unknown[]) {
+    const emitNow = () => Reflect.apply(emit, this, [name, ...args]);
+    return name === "request" ? askedBy.run(asked, emitNow) : emitNow();
+  } as typeof emit;
+  return () => {
+    Server.prototype.emit = emit;
+  };
+}
+
+async function recordDuring(
+  asked: Asked[],
+  work: () => Promise<unknown>,
+  counts: () => boolean,
+): Promise<Asked[]> {
   const connections: pg.Client[] = [];
   const unanswered = new Map<pg.Client, number>();
   const { query } = pg.Client.prototype;
@@ -27,7 +64,7 @@ export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]
     const [first, second] = args as [string | { text: string; values?: unknown[] }, unknown];
     const named = typeof first === "string" ? { text: first } : first;
     const values = named.values ?? (Array.isArray(second) ? second : []);
-    if (SENT_BESIDE.test(named.text) || values[0] === PROOF_CHANNEL)
+    if (!counts() || SENT_BESIDE.test(named.text) || values[0] === PROOF_CHANNEL)
       return (query as (...args: unknown[]) => unknown).apply(this, args);
     if (!connections.includes(this)) connections.push(this);
     const waiting = unanswered.get(this) ?? 0;
@@ -79,6 +116,10 @@ export function costOf(asked: Asked[]): { statements: number; roundTrips: number
   return { statements: asked.length, roundTrips, transactions };
 }
 
-/** The texts of the same statements. */
+/** The texts of the statements that `askedDuring` returns. */
 export const statementsOf = async (work: () => Promise<unknown>): Promise<string[]> =>
   (await askedDuring(work)).map(({ text }) => text);
+
+/** The texts of all statements of this process while `work` runs, without SENT_BESIDE: for tests of its timers and workers. */
+export const statementsOfProcess = async (work: () => Promise<unknown>): Promise<string[]> =>
+  (await recordDuring([], work, () => true)).map(({ text }) => text);

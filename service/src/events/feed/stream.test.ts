@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { type EventReader, openEventStream } from "../../../test/event-stream.ts";
 import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { statementsOf } from "../../../test/statements.ts";
+import { statementsOfProcess } from "../../../test/statements.ts";
 import { drain, until } from "../../../test/until.ts";
 import { DAY_MS } from "../../core/dates.ts";
 import { newUuid, toId } from "../../core/ids.ts";
@@ -284,7 +284,7 @@ test("client that disconnects: frees its stream", async () => {
   await untilOpen(0);
   await publishReview();
   await fanOut();
-  assert.deepEqual(await statementsOf(() => sleep(500)), []);
+  assert.deepEqual(await statementsOfProcess(() => sleep(500)), []);
 });
 
 test("key, session or permission ends: the stream ends within seconds", async () => {
@@ -333,7 +333,7 @@ test("many idle streams: one small query several times a second", async () => {
   const others = await Promise.all(Array.from({ length: 5 }, () => market.createUser()));
   for (const who of others) for (let at = 0; at < 5; at++) await openStream("", {}, who);
   await sleep(300);
-  const statements = await statementsOf(() => sleep(1_000));
+  const statements = await statementsOfProcess(() => sleep(1_000));
   const pollStatements = statements.filter(
     (text) => text.includes("from events") || text.includes("event_recipients"),
   );

@@ -14,7 +14,7 @@ import {
   runToCompletion,
   startBlockedProvider,
 } from "../../../test/runs.ts";
-import { statementsOf } from "../../../test/statements.ts";
+import { statementsOf, statementsOfProcess } from "../../../test/statements.ts";
 import { until } from "../../../test/until.ts";
 import { toUuid } from "../../core/ids.ts";
 import { RunTargets } from "./run-targets.ts";
@@ -48,8 +48,8 @@ after(async () => {
 const READ = ["find_product_for_reader", "find_provider_key"];
 
 /** The names of the prepared statements, and the texts of others, without the receipt of the purchase, which is sent meanwhile. */
-async function namesOf(work: () => Promise<unknown>): Promise<string[]> {
-  const texts = (await statementsOf(work)).filter(
+async function namesOf(work: () => Promise<unknown>, record = statementsOf): Promise<string[]> {
+  const texts = (await record(work)).filter(
     (text) => /product|provider_|executions|entitlements/.test(text) && !/\borders\b|"emails"/.test(text),
   );
   return texts.map((text) =>
@@ -169,6 +169,7 @@ test("run whose row is locked: runs that end with it do not wait for it", async 
     completed++;
   });
   await blocked.arrivals(runs.length);
+  // The runs began before.
   const names = await namesOf(async () => {
     await market.service.ctx.db.transaction().execute(async (tx) => {
       await sql`select from executions where provider_key_id = ${toUuid("pkey", keyId)} order by id desc limit 1 for update`.execute(
@@ -182,7 +183,7 @@ test("run whose row is locked: runs that end with it do not wait for it", async 
       });
     });
     await Promise.all(runs);
-  });
+  }, statementsOfProcess);
   assert.ok(names.includes("end_runs"), names.join(" "));
   for (const { isOpen, isOpenCall } of await rowsWith(keyId)) assert.ok(!isOpen && !isOpenCall);
 });

@@ -5,7 +5,7 @@ import { buyProduct, createProduct, refundEverything } from "../../../test/facto
 import { assertError, type Client } from "../../../test/market.ts";
 import { GOOD_KEY } from "../../../test/provider-server.ts";
 import { createProviderKey, startBlockedProvider } from "../../../test/runs.ts";
-import { statementsOf } from "../../../test/statements.ts";
+import { statementsOfProcess } from "../../../test/statements.ts";
 import { becomes, until } from "../../../test/until.ts";
 import {
   createWorkflow,
@@ -60,7 +60,7 @@ test("three steps in a row, repeated: four statements, which write the checkpoin
   // On a busy machine a call may take longer than a checkpoint waits for its end: then another checkpoint is written.
   const attempts: string[][] = [];
   while (attempts.length < 20 && attempts.at(-1)?.length !== STATEMENTS.length) {
-    const texts = await statementsOf(() => executeWorkflow(author, workflowId, request));
+    const texts = await statementsOfProcess(() => executeWorkflow(author, workflowId, request));
     const names = texts.flatMap((text) => /^-- prepared: (\w+)/.exec(text)?.[1] ?? []);
     attempts.push(
       names.filter((name) => /checkpoint|call|product|provider|run|execution/.test(name) && !POLLS.has(name)),
@@ -215,7 +215,7 @@ test("parallel runs: share the statements of their starts and checkpoints, write
       });
     });
   let starting: Promise<string[]> | undefined;
-  const startTexts = await statementsOf(async () => {
+  const startTexts = await statementsOfProcess(async () => {
     await withGroups("start", 12, () => {
       starting = start(12);
     });
@@ -225,7 +225,7 @@ test("parallel runs: share the statements of their starts and checkpoints, write
   const ids = (await starting)!;
   await blocked.arrivals(1 + ids.length);
   await requestCancel(ids[5]!);
-  const texts = await statementsOf(async () => {
+  const texts = await statementsOfProcess(async () => {
     // The canceled one may have ended already, when its lease was renewed.
     await withGroups("write", ids.length, () => blocked.answer());
     await Promise.all(ids.map((id, at) => untilStatus(author, id, at === 5 ? "canceled" : "completed")));
@@ -255,7 +255,7 @@ suite("a change between two runs of a remembered workflow: the next run has it",
     apiKeys = { openai: await createProviderKey(buyer) };
     // The first run records the first use, and the first one with the key changes its status.
     for (let n = 0; n < 3; n++) await executeWorkflow(buyer, workflowId, { apiKeys });
-    const texts = await statementsOf(() => executeWorkflow(buyer, workflowId, { apiKeys }));
+    const texts = await statementsOfProcess(() => executeWorkflow(buyer, workflowId, { apiKeys }));
     assert.ok(texts.some((text) => text.startsWith("-- prepared: start_runs\n")));
   });
 
@@ -308,7 +308,7 @@ test("requests that fail before their runs are inserted: give the places of the 
   for (let n = 0; n <= MAX_RUNS / 2; n++)
     assert.equal((await postExecution(author, workflowId, withOpenai())).status, 500);
   mock.restore();
-  const texts = await statementsOf(() => executeWorkflow(author, workflowId, withOpenai()));
+  const texts = await statementsOfProcess(() => executeWorkflow(author, workflowId, withOpenai()));
   assert.ok(texts.some((text) => text.startsWith("-- prepared: start_runs\n")));
 });
 
