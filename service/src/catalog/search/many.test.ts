@@ -3,6 +3,8 @@ import { after, before, test } from "node:test";
 import { createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
+import { ANONYMOUS_CALLER } from "./filters.ts";
+import { haveMatches } from "./matches.ts";
 
 /** Above all bounds: of exact totals, and of search results. */
 const COPIES = 10_300;
@@ -140,4 +142,27 @@ test("facets of too many matches: marked as bounded", async () => {
     "passRate",
   ]);
   assert.ok(found.type[0].count >= 1_000);
+});
+
+test("a search without results, its words seem frequent: the check of each word does not scan the table", async () => {
+  const { ctx } = market.service;
+  await market.query("analyze search_documents");
+  const lexemes = Array.from({ length: 10 }, (_, at) => `unknown${at}`);
+  const texts: { text: string; values: unknown[] }[] = [];
+  const pool = {
+    query: (text: string, values: unknown[]) => {
+      texts.push({ text, values });
+      return ctx.pool.query(text, values);
+    },
+  };
+  const held = await haveMatches({ ...ctx, pool: pool as never }, ANONYMOUS_CALLER, { minPrice: 0 }, [
+    [{ word: "unknown", lexemes }],
+  ]);
+  assert.deepEqual(held, [false]);
+  const [{ text, values }] = texts as [{ text: string; values: unknown[] }];
+  const { rows } = await ctx.pool.query<{ "QUERY PLAN": string }>(`explain ${text}`, values);
+  assert.deepEqual(
+    rows.map((row) => row["QUERY PLAN"]).filter((line) => line.includes("Seq Scan")),
+    [],
+  );
 });

@@ -135,8 +135,9 @@ export async function haveMatches(
   const isHeld = (terms: SearchTerms) => {
     const requests = terms.map((term) => `${where.value(matchTerm(term))}::tsquery`);
     const clauses = [matchEach(requests), ...filters];
+    // PostgreSQL plans a materialized subquery for all its rows, but reads one. Planned for one row, it would scan the table for it.
     const exists = (reach: string) =>
-      `exists (select from ${from} where ${[...clauses, reach].join(" and ")})`;
+      `exists (with held as materialized (select from ${from} where ${[...clauses, reach].join(" and ")}) select from held)`;
     return isForSale ? REACHES.map((reach) => exists(`d.reach = ${reach}`)).join(" or ") : exists("true");
   };
   const text = `select array[${searches.map(isHeld).join(", ")}] as held`;
