@@ -171,7 +171,7 @@ function countsOf({ facets, hasArrays }: CountSource & { facets: Facet[] }, at: 
     const column = COLUMNS[facet];
     const isArray = hasArrays && ARRAY_FACETS.includes(facet);
     const [from, value] = isArray
-      ? [`source${at}, unnest(${column}) as one`, "one"]
+      ? [`(select unnest(${column}) as one, products from source${at}) each`, "one"]
       : [`source${at}`, column];
     const most = MAX_VALUES[facet];
     return `(
