@@ -69,6 +69,11 @@ const INDEXED_COLUMNS: Partial<Record<Facet, string[]>> = {
   rating: ["rating_mean"],
 };
 
+interface SharedDocuments {
+  text: string;
+  values: unknown[];
+}
+
 interface Sample {
   facets: Facet[];
   currency: string;
@@ -96,6 +101,24 @@ export function matchesSource(matches: Matches, { limit, ...counted }: Sample): 
   const columns = columnsOf(counted.facets, DOCUMENT_COLUMNS);
   const rows = columns ? matches.any(limit, columns) : listingsOf(matches.any(limit, ["product_id"]));
   return listingSource(rows, { values: matches.values, isNamed: matches.isOfDocumentsAlone, ...counted });
+}
+
+/** The documents of a search with any price, as `documents` of the statement. It reads them only as far as its sources need. */
+export const sharedDocuments = (matches: Matches): SharedDocuments => ({
+  text: matches.each(["product_id", "currency", "price_minor"]),
+  values: matches.values,
+});
+
+/** The shared documents. */
+export function ofAnyPrice({ limit, ...counted }: Sample): CountSource {
+  const rows = `select currency, price_minor from documents limit ${limit}`;
+  return listingSource(rows, { values: [], isNamed: true, ...counted });
+}
+
+/** The listings of the shared documents within conditions on prices. */
+export function withinPrices({ text, values }: Where, { limit, ...counted }: Sample): CountSource {
+  const ids = `select product_id from documents l ${text} limit ${limit}`;
+  return listingSource(listingsOf(ids), { values, isNamed: true, ...counted });
 }
 
 /** undefined: a facet needs another column. */
@@ -148,14 +171,16 @@ interface Row {
 export async function countFacets(
   ctx: Context,
   sources: (CountSource & { facets: Facet[] })[],
+  documents: SharedDocuments | null,
 ): Promise<CountedSource[]> {
-  const values: unknown[] = [];
+  const values: unknown[] = documents ? [...documents.values] : [];
+  const shared = documents ? [`documents as materialized (${documents.text})`] : [];
   const parts = sources.map((source, at) => {
     const text = withValuesFrom(source.text, values.length);
     values.push(...source.values);
     return `source${at} as materialized (${text})`;
   });
-  const text = `with ${parts.join(", ")} ${sources.map(countsOf).join(" union all ")}`;
+  const text = `with ${[...shared, ...parts].join(", ")} ${sources.map(countsOf).join(" union all ")}`;
   const isNamed = sources.every((source) => source.isNamed === true);
   const rows = await runStatement<Row>(ctx, text, values, isNamed);
   return sources.map((_, at) => toCounted(rows.filter(({ source }) => source === at)));

@@ -13,8 +13,11 @@ import {
   MAX_TAGS,
   matchesSource,
   mostBoughtSource,
+  ofAnyPrice,
   SCORE_SOURCE,
+  sharedDocuments,
   TAG_SOURCE,
+  withinPrices,
 } from "./facet-queries.ts";
 import {
   ANONYMOUS_CALLER,
@@ -22,6 +25,7 @@ import {
   type Filters,
   isOwnProductList,
   listConditions,
+  priceConditions,
   resolveAuthor,
 } from "./filters.ts";
 import { buildMatches, type SearchRequest } from "./matches.ts";
@@ -45,7 +49,7 @@ export async function readFacets(ctx: Context, caller: Caller, filters: Filters)
 async function computeFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
   const groups = await groupFacets(ctx, query);
   const terms = query.search ? await parseSearch(ctx.db, query.search, query.lang) : null;
-  const countAll = (request: SearchRequest | null) => countGroups(ctx, caller, groups, request);
+  const countAll = (request: SearchRequest | null) => countGroups(ctx, caller, { query, groups }, request);
   const found = await countAll(terms && { terms, words: "every" });
   const isEmpty = found.every(({ all }) => all === 0);
   const fallback =
@@ -111,18 +115,41 @@ interface Counted extends CountedSource {
 async function countGroups(
   ctx: Context,
   caller: Caller,
-  groups: FacetGroup[],
+  { query, groups }: { query: Filters; groups: FacetGroup[] },
   request: SearchRequest | null,
 ): Promise<Counted[]> {
+  const shared = request && (await shareDocuments(ctx, caller, { query, groups }, request));
   const sources = await Promise.all(
-    groups.map(async ({ query, facets }) => {
-      const exact = await exactSource(ctx, query, facets);
-      const source = exact ?? (await sampleSource(ctx, caller, { query, facets }, request));
-      return { ...source, facets, isExact: exact !== null };
+    groups.map(async (group) => {
+      const exact = await exactSource(ctx, group.query, group.facets);
+      const source = exact ?? shared?.sourceOf(group) ?? (await sampleSource(ctx, caller, group, request));
+      return { ...source, facets: group.facets, isExact: exact !== null };
     }),
   );
-  const counted = await countFacets(ctx, sources);
+  const counted = await countFacets(ctx, sources, shared?.documents ?? null);
   return counted.map((one, at) => ({ ...one, isEstimate: !sources[at]?.isExact && one.all > SAMPLE }));
+}
+
+/**
+ * A search with a filter by price reads its documents once: for the facet of prices all, for the facets without a filter
+ * those within the prices. null: the search has no such filter, or also reads listings.
+ */
+async function shareDocuments(
+  ctx: Context,
+  caller: Caller,
+  { query, groups }: { query: Filters; groups: FacetGroup[] },
+  request: SearchRequest,
+) {
+  const ofPrice = groups.find((group) => group.facets.includes("price") && group.query !== query);
+  const matches = ofPrice && (await buildMatches(ctx, caller, ofPrice.query, request));
+  if (!matches?.isOfDocumentsAlone) return null;
+  return {
+    documents: sharedDocuments(matches),
+    sourceOf(group: FacetGroup): CountSource | null {
+      if (group === ofPrice) return ofAnyPrice(sampleOf(ctx, group));
+      return group.query === query ? withinPrices(priceConditions(ctx, query), sampleOf(ctx, group)) : null;
+    },
+  };
 }
 
 /** null: no exact counts exist for these filters. */
@@ -135,13 +162,20 @@ async function exactSource(ctx: Context, query: Filters, facets: Facet[]): Promi
 }
 
 /** One more than SAMPLE, to detect a larger result. */
+const sampleOf = (ctx: Context, { query, facets }: FacetGroup) => ({
+  facets,
+  currency: currencyOf(ctx, query),
+  limit: SAMPLE + 1,
+});
+
 async function sampleSource(
   ctx: Context,
   caller: Caller,
-  { query, facets }: FacetGroup,
+  group: FacetGroup,
   request: SearchRequest | null,
 ): Promise<CountSource> {
-  const sample = { facets, currency: currencyOf(ctx, query), limit: SAMPLE + 1 };
+  const { query, facets } = group;
+  const sample = sampleOf(ctx, group);
   if (request) return matchesSource(await buildMatches(ctx, caller, query, request), sample);
   const where = await listConditions(ctx, caller, query);
   // Few products are measured: of all others, the sample would miss them.

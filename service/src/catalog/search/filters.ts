@@ -99,6 +99,13 @@ function addPrice(where: Where, ctx: Context, query: SortedFilters): void {
   }
 }
 
+/** The conditions on prices alone. */
+export function priceConditions(ctx: Context, query: SortedFilters): Where {
+  const where = new Where();
+  addPrice(where, ctx, query);
+  return where;
+}
+
 function addScore(where: Where, query: Filters): void {
   const { testedOn, minPassRate = 0 } = query;
   if (testedOn !== undefined) {

@@ -144,6 +144,15 @@ test("facets of too many matches: marked as bounded", async () => {
   assert.ok(found.type[0].count >= 1_000);
 });
 
+test("facets of a search within prices that few of its matches have: exact, and the facet of prices is not", async () => {
+  const { data } = (await reader.get("/v1/products/facets?search=zebra&minPrice=103.01")).body;
+  assert.deepEqual(data.type, [{ value: "PROMPT", count: 500 }]);
+  assert.deepEqual(data.tag, [{ value: "striped", count: 500 }]);
+  assert.deepEqual(data.estimated, ["price"]);
+  const counted = data.price.reduce((sum: number, { count }: { count: number }) => sum + count, 0);
+  assert.equal(counted, 1_001);
+});
+
 test("a search without results, its words seem frequent: the check of each word does not scan the table", async () => {
   const { ctx } = market.service;
   await market.query("analyze search_documents");
