@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { firstOf, ownValue } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
+import { prepared } from "../../platform/db/prepared.ts";
 import { tokenize } from "./tokenizer.ts";
 
 /** PostgreSQL keeps no position beyond this one. */
@@ -78,7 +79,11 @@ export async function parseSearch(db: Queries, text: string, lang: string | unde
   if (words.length === 0) return [];
   const stemmer = stemmerOf(lang);
   const most = Math.min(MAX_LEXEMES, Math.floor(MAX_LEXEMES_TOTAL / words.length));
-  const { rows } = await sql<{ word: string; stems: string[] | null; known: string[] | null }>`
+  const { rows } = await sql<{
+    word: string;
+    stems: string[] | null;
+    known: string[] | null;
+  }>`${prepared("parse_search")}
     with asked as (
       select word, at, ts_lexize(${`${stemmer ?? "simple"}${stemmer ? "_stem" : ""}`}::regdictionary, word) as stems
         from unnest(${words}::text[]) with ordinality as w (word, at))
