@@ -104,8 +104,12 @@ export async function parseSearch(db: Queries, text: string, lang: string | unde
   return significant.length > 0 ? significant : terms;
 }
 
-/** A `tsquery`: the lexemes of a word, quoted, so that no input is an operator. */
-export const matchTerm = ({ lexemes }: SearchTerm) => `(${lexemes.map(quote).join(" | ")})`;
+/**
+ * A `tsquery`: the lexemes of a word, quoted, so that no input is an operator. PostgreSQL evaluates an operator from the left, and
+ * nests a chain of `|` to the left, hence the parentheses: the most frequent lexeme is tested first.
+ */
+export const matchTerm = ({ lexemes }: SearchTerm) =>
+  `(${lexemes.map(quote).join(" | (")}${")".repeat(lexemes.length)}`;
 
 /** A `tsquery`. */
 export const matchAllTerms = (terms: SearchTerms): string => terms.map(matchTerm).join(" & ");
