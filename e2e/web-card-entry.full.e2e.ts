@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { required } from "@stoa/service/core/required.ts";
 import { createStripePayments } from "@stoa/service/integrations/payments/stripe.ts";
 import { createProduct } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
@@ -7,6 +8,9 @@ import { memoryReferences, type StripeServer, startStripeServer } from "@stoa/se
 import type { Browser } from "playwright-core";
 import { click, openBrowser, openContext, sees } from "./browser.ts";
 import { buildWebClient, mustBeSound, openWebPage, signIn, type WebPage } from "./web.ts";
+
+/** Its id, in the address of the provider's page. */
+const CHECKOUT_SESSION = /cs_\w+/;
 
 let stripe: StripeServer;
 let market: Market;
@@ -53,7 +57,8 @@ test("checkout without a card: it is entered at the provider, and pays with the 
   await click(page, "Enter a card");
   await click(page, "Save card");
   await sees(page, "ends in 4242");
-  assert.equal(new URL(page.url()).search, "", "a reload stores the card no second time");
+  // A reload stores the card no second time.
+  await page.waitForURL((url) => url.search === "");
   await click(page, "Pay $10.00");
   await sees(page, "It is yours.");
   const [order] = (await buyer.get("/v1/purchases")).body.data;
@@ -66,7 +71,8 @@ test("payment methods: a card is added at the provider; the card of somebody els
   const watched = await openAs(buyer, "/account/payment-methods");
   const { page } = watched;
   await click(page, "Add a card");
-  const [sessionId] = /cs_\w+/.exec(page.url()) ?? [];
+  await page.waitForURL(CHECKOUT_SESSION);
+  const [sessionId] = required(CHECKOUT_SESSION.exec(page.url()), "the checkout session");
   await click(page, "Save card");
   await sees(page, "ends in 4242");
   watched.foreign.splice(0, watched.foreign.length);
