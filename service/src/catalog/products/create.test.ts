@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { providers } from "@stoa/contract";
+import { api, providers, type Role } from "@stoa/contract";
 import { createDraft, haiku, workflow } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import type { KeyCaller } from "../../core/context.ts";
+import { required } from "../../core/required.ts";
+import { productRoutes } from "./routes.ts";
 
 let market: Market;
 let author: Client;
@@ -34,6 +37,23 @@ test("POST /products: a draft", async () => {
   assert.match(reply.body.data.id, /^prod_[0-9a-z]{26}$/);
   assert.equal(reply.body.data.status, "draft");
   assert.ok(reply.body.data.message);
+});
+
+test("POST /products: only the first product, which changes its author's role, waits for the caches", {
+  timeout: 30_000,
+}, async (t) => {
+  const route = required(
+    productRoutes.find(({ endpoint }) => endpoint === api.products.create),
+    "the route",
+  );
+  const changesCache = (role: Role) => route.changesCache?.({ kind: "key", role } as KeyCaller) ?? true;
+  assert.deepEqual((["user", "seller", "admin"] as const).map(changesCache), [true, false, false]);
+  const seller = await market.createUser();
+  await createDraft(seller);
+  const received = Promise.withResolvers<void>();
+  t.mock.method(market.service.ctx.notifications, "catchUp", () => received.promise);
+  assert.equal((await seller.post("/v1/products", haiku)).status, 201);
+  received.resolve();
 });
 
 test("every sent field: stored", async () => {

@@ -1,5 +1,12 @@
 import { api } from "@stoa/contract";
-import { repeatableRoute, resumableRoute, route, withoutCacheChange } from "../../platform/http/route.ts";
+import { type Caller, isMember } from "../../core/context.ts";
+import {
+  repeatableRoute,
+  resumableRoute,
+  route,
+  withCacheChange,
+  withoutCacheChange,
+} from "../../platform/http/route.ts";
 import { crossOriginError } from "../../platform/http/same-origin.ts";
 import { checkProduct } from "./checks.ts";
 import { listSimilarProducts, readAsGuest, readDetail } from "./detail.ts";
@@ -11,6 +18,10 @@ import { readProductDraft, setProductDraft } from "./product-drafts.ts";
 import { changeProduct, createProduct, toDraftResponse } from "./products.ts";
 import { dismissReports, reportProduct, toDismissedResponse, toReportResponse } from "./reports.ts";
 import { listProductVersions, readVersion } from "./versions.ts";
+
+/** A draft is in no cached list, but the first product changes the role of its author, which is cached. */
+const isNoSeller = (caller: Caller | null): boolean =>
+  caller === null || !isMember(caller) || caller.role === "user";
 
 export const productRoutes = [
   route(api.products.get, (ctx, caller, { params, query }, request) =>
@@ -37,10 +48,13 @@ export const productRoutes = [
     (ctx, caller, { params }, { source }) => dismissReports(ctx, { caller, source }, params.productId),
     async (_ctx, _caller, productId) => toDismissedResponse(productId),
   ),
-  resumableRoute(
-    api.products.create,
-    (ctx, caller, { body }) => createProduct(ctx, caller, body),
-    async (_ctx, _caller, productId, { body }) => toDraftResponse(productId, body),
+  withCacheChange(
+    isNoSeller,
+    resumableRoute(
+      api.products.create,
+      (ctx, caller, { body }) => createProduct(ctx, caller, body),
+      async (_ctx, _caller, productId, { body }) => toDraftResponse(productId, body),
+    ),
   ),
   route(api.products.update, (ctx, caller, { params, body }, facts) =>
     changeProduct(ctx, caller, params.productId, body, facts),

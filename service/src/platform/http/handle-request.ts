@@ -56,13 +56,16 @@ export function handleRequest(
       : await runWith(exchange)(server.ctx);
     const outcome = await withStream(server, route, request, first);
     // After the response no cache of this node may answer with the state before the change.
-    if (route.endpoint.method !== "GET" && !route.changesNoCache) await catchUpNode(server);
+    if (changesCache(route, request)) await catchUpNode(server);
     if (outcome.stream && request.method === "HEAD") outcome.stream.onEnd();
     else if (outcome.stream)
       return sendEventStream(server, route.endpoint, request, reply.headers(outcome.headers), outcome.stream);
     return sendResponse(request, reply, outcome);
   });
 }
+
+const changesCache = ({ endpoint, changesCache: changes }: Route, { caller }: FastifyRequest): boolean =>
+  endpoint.method !== "GET" && (changes?.(caller) ?? true);
 
 /** A repeated error has the same header as the first one. */
 const withRetryHeaders = (request: FastifyRequest, outcome: IdempotentResponse): IdempotentResponse =>

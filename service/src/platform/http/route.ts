@@ -188,8 +188,8 @@ export interface Route {
     input: never,
     info: RequestInfo,
   ): Promise<unknown>;
-  /** It changes nothing that is cached, so its response waits for no cache. */
-  changesNoCache?: true;
+  /** Whether a request of this caller can change something that is cached, so that its response waits for the caches. Default: it can. */
+  changesCache?(caller: Caller | null): boolean;
   /** For an endpoint that may return a stream. */
   streams?: {
     /** The stream for a repeat of an Idempotency-Key, by the name of the first stream. */
@@ -222,7 +222,13 @@ export const repeatableRoute = (repeatableBecause: string, route: Route): Route 
 });
 
 /** For a handler that changes nothing that is cached: it saves a round trip to the database. */
-export const withoutCacheChange = (route: Route): Route => ({ ...route, changesNoCache: true });
+export const withoutCacheChange = (route: Route): Route => withCacheChange(() => false, route);
+
+/** For a handler that changes what is cached for some callers alone. */
+export const withCacheChange = (changesCache: (caller: Caller | null) => boolean, route: Route): Route => ({
+  ...route,
+  changesCache,
+});
 
 interface StreamReplay<E extends Endpoint> {
   replayStream(ctx: Context, caller: CallerOf<E>, name: string): Promise<EventStreamResponse>;
