@@ -21,6 +21,8 @@ export interface Filler {
   name: string;
   version: string;
   copying: Copying;
+  /** The peer's own script that loads the products. */
+  loader: string;
   /** Loads this many products into an empty database with the peer's own tools. */
   load(database: string, count: number): Promise<unknown>;
 }
@@ -40,11 +42,11 @@ export async function fillDatabase(postgres: PeerPostgres, filler: Filler, size:
   return database;
 }
 
-/** Contains digests of content and version, so that a change gets another database. */
-export function databaseOf({ name, version }: Pick<Filler, "name" | "version">, size: number): string {
+/** Contains a digest of products, version and loader, so that a change gets another database. */
+export function databaseOf({ name, version, loader }: Filler, size: number): string {
   const sample = Array.from({ length: SAMPLE }, (_, at) => productAt((at * DIFFERENT) / SAMPLE));
   const digest = createHash("sha256")
-    .update(JSON.stringify([version, sample]))
+    .update(JSON.stringify([version, loader, sample]))
     .digest("hex");
   return `${name}_${size}_${digest.slice(0, 8)}`;
 }
@@ -77,4 +79,10 @@ async function copyRows(client: Client, copying: Copying, table: string, times: 
   for (const { name, counted } of rows) {
     if (counted) await client.query(`select setval($1, (select max("${name}") from "${table}"))`, [counted]);
   }
+}
+
+/** The SKU of a product: the loaders number them, and each copy adds its number. */
+export function skuAt(at: number): string {
+  const copy = Math.floor(at / DIFFERENT);
+  return `SKU${at % DIFFERENT}${copy > 0 ? `-${copy}` : ""}`;
 }

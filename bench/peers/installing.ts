@@ -19,9 +19,13 @@ export const QUIETLY = {
   VENDURE_DISABLE_TELEMETRY: "true",
 };
 
+/** Reads one of our files for a peer. */
+export const readPeerFile = (peer: string, name: string): Promise<string> =>
+  readFile(new URL(`./${peer}/${name}`, import.meta.url), "utf8");
+
 /** The pinned version of a peer. */
 export async function versionOf(peer: string, dependency: string): Promise<string> {
-  const text = await readFile(new URL(`./${peer}/package.json`, import.meta.url), "utf8");
+  const text = await readPeerFile(peer, "package.json");
   return (JSON.parse(text) as { dependencies: Record<string, string> }).dependencies[dependency]!;
 }
 

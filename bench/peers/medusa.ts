@@ -2,12 +2,20 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { start } from "../processes.ts";
-import { type Copying, databaseOf, fillDatabase } from "./filling.ts";
-import { install, QUIETLY, untilHealthy, versionOf } from "./installing.ts";
+import { type Copying, databaseOf, fillDatabase, skuAt } from "./filling.ts";
+import { install, QUIETLY, readPeerFile, untilHealthy, versionOf } from "./installing.ts";
 import type { Client, PeerPostgres } from "./peer-postgres.ts";
 import { freePort } from "./ports.ts";
 import { PAGE_SIZE, type Queries, type Request } from "./queries.ts";
-import type { ApiVariant, CheckedPage, Peer, Running } from "./system.ts";
+import {
+  type ApiVariant,
+  type CheckedPage,
+  emailOf,
+  type OrderApi,
+  type PaidOrders,
+  type Peer,
+  type Running,
+} from "./system.ts";
 
 const LOOK_AGAIN_MS = 500;
 const NAME = "medusa";
@@ -64,7 +72,7 @@ export async function medusa(work: string, postgres: PeerPostgres): Promise<Peer
     return { server, origin };
   }
 
-  const filler = { name: NAME, version, copying, load };
+  const filler = { name: NAME, version, copying, loader: await readPeerFile(NAME, "seed.js"), load };
   return {
     name: "Medusa",
     version,
@@ -73,11 +81,18 @@ export async function medusa(work: string, postgres: PeerPostgres): Promise<Peer
       await fillDatabase(postgres, filler, size);
     },
     async start(size) {
-      const database = databaseOf(filler, size);
+      const { database, drop } = await postgres.copy(databaseOf(filler, size));
       const { server, origin } = await serve(database);
       const shop = await postgres.in(database, readShop);
-      const { pid, end } = server;
-      return { origin, pid, postmaster: postgres.pid, ways: waysOf(shop), end } satisfies Running;
+      const readPaid = () => postgres.in(database, readPaidOrders);
+      return {
+        ...{ origin, pid: server.pid, postmaster: postgres.pid },
+        ...{ ways: waysOf(shop), orders: ordersOf(shop, readPaid) },
+        async end() {
+          await server.end();
+          await drop();
+        },
+      } satisfies Running;
     },
   };
 }
@@ -92,6 +107,8 @@ interface Shop {
   region: string;
   categories: Map<string, string>;
   products: string[];
+  /** Ids of variants by SKU. */
+  variants: Map<string, string>;
 }
 
 async function readShop(client: Client): Promise<Shop> {
@@ -100,12 +117,37 @@ async function readShop(client: Client): Promise<Shop> {
   const [region] = await idsOf("select id from region");
   const categories = await idsOf("select id, handle as name from product_category");
   const products = await idsOf("select id from product order by created_at desc, id limit 10000");
+  const variants = await idsOf("select id, sku as name from product_variant");
   return {
     key: key!.id,
     region: region!.id,
     categories: new Map(categories.map(({ id, name }) => [name, id])),
     products: products.map(({ id }) => id),
+    variants: new Map(variants.map(({ id, name }) => [name, id])),
   };
+}
+
+const ordersOf = ({ key, region, variants }: Shop, readPaid: () => Promise<PaidOrders>): OrderApi => ({
+  ways: [
+    { name: "Medusa, as in its guides", path: "medusaGuide" },
+    { name: "Medusa, fewest requests", path: "medusaShort" },
+  ],
+  shop: { key, region },
+  purchaseOf: (product, buyer) => ({ product: variants.get(skuAt(product))!, buyer: emailOf(buyer) }),
+  readPaid,
+});
+
+/** Orders whose payment is authorized: the built-in provider captures none by itself. */
+async function readPaidOrders(client: Client): Promise<PaidOrders> {
+  const { rows } = await client.query<PaidOrders>(
+    `select count(*)::int as count, coalesce(round(sum(p.amount) * 100), 0)::int as "totalMinor"
+       from "order" o
+       join order_payment_collection l on l.order_id = o.id
+       join payment_collection c on c.id = l.payment_collection_id and c.status = 'authorized'
+       join payment p on p.payment_collection_id = c.id
+      where o.status = 'pending' and not o.is_draft_order`,
+  );
+  return rows[0]!;
 }
 
 /** Selecting less than a whole category or price omits it from the answer. */

@@ -65,6 +65,18 @@ export class PeerPostgres {
     await this.in(draft, (client) => client.query("vacuum analyze"));
     await this.in("postgres", (client) => client.query(`alter database ${draft} rename to ${database}`));
   }
+
+  /** Creates a copy for one run, so that its orders do not stay. Replaces the copy of a killed run. */
+  async copy(database: string): Promise<{ database: string; drop(): Promise<void> }> {
+    const copy = `${database}_run`;
+    const drop = () =>
+      this.in("postgres", (client) => client.query(`drop database if exists ${copy}`)).then(() => {});
+    await drop();
+    await this.in("postgres", (client) =>
+      client.query(`create database ${copy} template ${database} strategy file_copy`),
+    );
+    return { database: copy, drop };
+  }
 }
 
 /** Joins the PostgreSQL of a killed run or starts one; it ends with this run. */

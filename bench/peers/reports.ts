@@ -1,16 +1,23 @@
-import { median } from "../quantile.ts";
+import { median, quantilesOf } from "../quantile.ts";
 import { ms, type Report } from "../report.ts";
 import type { CaseResult, Measured, Result } from "./compare.ts";
+import type { MeasuredOrders, OrderCaseResult, OrderResult } from "./orders.ts";
 
 const OURS = "Stoa";
 const ANEW = "Stoa, asked anew";
 
 const middle = ({ rounds }: Result, which: keyof Measured) => median(rounds.map((round) => round[which]));
 const few = (value: number) => (value < 10 ? value.toPrecision(2) : value.toFixed(0));
-const resultOf = (results: Result[], way: string) => results.find((result) => result.way === way);
+const resultOf = <R extends { way: string }>(results: R[], way: string) =>
+  results.find((result) => result.way === way);
+
+/** Rounds of one way, of queries or of orders. */
+interface Rates {
+  rounds: { perSecond: number }[];
+}
 
 /** Our speed relative to a peer's: the median of the ratios of each pass. */
-function times(ours: Result | undefined, other: Result): string {
+function times(ours: Rates | undefined, other: Rates): string {
   if (!ours) return "";
   const ratios = ours.rounds.map(({ perSecond }, round) => perSecond / other.rounds[round]!.perSecond);
   return few(median(ratios));
@@ -66,6 +73,62 @@ export function wholeReport(cases: CaseResult[]): Report {
     rows: cases.flatMap(rowsOf),
     notes: [
       "Medians of rounds in turn; `×` is the median of each round's own ratio of requests per second, Stoa's to the row's. `shows` is the first answer's, `requests` is how many were measured.",
+    ],
+  };
+}
+
+const middleOfOrders = ({ rounds }: OrderResult, which: "perSecond" | "nodeMs" | "databaseMs") =>
+  median(rounds.map((round: MeasuredOrders) => round[which]));
+
+/** Of all rounds together, since a round has few orders of a slow system. */
+const timesOf = ({ rounds }: OrderResult) => rounds.flatMap((round) => round.times);
+const FEWEST_FOR_P99 = 100;
+
+/** Orders per second with the first size, at each load. */
+export function shortOrderReport(cases: OrderCaseResult[]): Report {
+  const ofSize = cases.filter(({ size }) => size === cases[0]!.size);
+  const ways = ofSize[0]?.results ?? [];
+  const cellsOf = ({ results }: OrderCaseResult, way: string) => {
+    const result = resultOf(results, way)!;
+    const { p50 } = quantilesOf(timesOf(result));
+    return [few(middleOfOrders(result, "perSecond")), ms(p50), times(resultOf(results, OURS), result)];
+  };
+  return {
+    columns: [
+      ...["an order in", "requests"],
+      ...ofSize.flatMap(({ atOnce }) => [`${atOnce} at once: per second`, "p50 ms", "Stoa ×"]),
+    ],
+    rows: ways.map(({ way, requestsPerOrder }) => [
+      ...[way, String(requestsPerOrder)],
+      ...ofSize.flatMap((result) => cellsOf(result, way)),
+    ]),
+    notes: [
+      `With ${inThousands(cases[0]?.size ?? 0)} products. Medians of rounds in turn; \`×\` is the median of each round's own ratio of orders per second, Stoa's to the row's.`,
+    ],
+  };
+}
+
+export function wholeOrderReport(cases: OrderCaseResult[]): Report {
+  const rowsOf = ({ size, atOnce, results }: OrderCaseResult) =>
+    results.map((result) => {
+      const durations = timesOf(result);
+      const { p50, p99 } = quantilesOf(durations);
+      return [
+        ...[inThousands(size), result.way, String(result.requestsPerOrder), String(atOnce)],
+        ...[few(middleOfOrders(result, "perSecond")), ms(p50)],
+        durations.length < FEWEST_FOR_P99 ? "–" : ms(p99),
+        ...[middleOfOrders(result, "nodeMs").toFixed(2), middleOfOrders(result, "databaseMs").toFixed(2)],
+        ...[String(durations.length), times(resultOf(results, OURS), result)],
+      ];
+    });
+  return {
+    columns: [
+      ...["products", "an order in", "requests", "at once", "per second", "p50 ms", "p99 ms"],
+      ...["Node CPU ms", "PostgreSQL CPU ms", "orders", "Stoa ×"],
+    ],
+    rows: cases.flatMap(rowsOf),
+    notes: [
+      "Times are those of whole orders, from the first request to the last answer, of all rounds together. The other figures are medians of rounds in turn, and the CPU is that of an order. `orders` is how many were measured; `×` is the median of each round's own ratio of orders per second, Stoa's to the row's.",
     ],
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Compares Stoa with Medusa and Vendure: the same products and queries in one session. Writes a summary into
- * bench/README.md and the whole table into README.md of this folder.
+ * Compares Stoa with Medusa and Vendure: the same products, queries and orders in one session. Writes summaries into
+ * bench/README.md and the whole tables into README.md of this folder.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,18 +9,20 @@ import { parseArgs } from "node:util";
 import { tryFileLock } from "@stoa/service/platform/db/embedded-lock.ts";
 import { machine } from "../machine.ts";
 import { atEnd, endAll } from "../processes.ts";
-import { toMarkdown, writeReport } from "../report.ts";
+import { type Report, toMarkdown, writeReport } from "../report.ts";
 import { type CaseResult, compare } from "./compare.ts";
 import { medusa } from "./medusa.ts";
+import { compareOrders, type OrderCaseResult } from "./orders.ts";
 import { startPeerPostgres } from "./peer-postgres.ts";
 import { DIFFERENT } from "./products.ts";
-import { shortReport, wholeReport } from "./reports.ts";
+import { shortOrderReport, shortReport, wholeOrderReport, wholeReport } from "./reports.ts";
 import { startStoa } from "./stoa.ts";
 import type { Peer, Running, Target } from "./system.ts";
 import { vendure } from "./vendure.ts";
 
 const SIZES = [10_000, 100_000];
 const ROUNDS = 3;
+const PARTS = ["queries", "orders"] as const;
 const OWN_README = new URL("./README.md", import.meta.url);
 
 interface Options {
@@ -28,6 +30,7 @@ interface Options {
   work: string;
   sizes: number[];
   rounds: number;
+  parts: (typeof PARTS)[number][];
   /** Installs and loads without measuring. */
   prepareOnly: boolean;
 }
@@ -38,6 +41,7 @@ function readOptions(): Options {
       work: { type: "string", default: join(tmpdir(), "stoa-peers") },
       sizes: { type: "string", default: SIZES.join(",") },
       rounds: { type: "string", default: String(ROUNDS) },
+      only: { type: "string", default: PARTS.join(",") },
       prepare: { type: "boolean", default: false },
     },
   });
@@ -49,6 +53,7 @@ function readOptions(): Options {
     work: resolve(values.work),
     sizes,
     rounds: Number(values.rounds),
+    parts: PARTS.filter((part) => values.only.split(",").includes(part)),
     prepareOnly: values.prepare,
   };
 }
@@ -61,7 +66,12 @@ async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
   return result;
 }
 
-async function runSize(peers: Peer[], work: string, size: number, rounds: number): Promise<CaseResult[]> {
+interface Found {
+  cases: CaseResult[];
+  orders: OrderCaseResult[];
+}
+
+async function runSize(peers: Peer[], size: number, { work, rounds, parts }: Options): Promise<Found> {
   const starts = [
     { name: "Stoa filled and started", start: () => startStoa(work, size) },
     ...peers.map(({ name, start }) => ({ name: `${name} started`, start: () => start(size) })),
@@ -70,13 +80,20 @@ async function runSize(peers: Peer[], work: string, size: number, rounds: number
   try {
     for (const { name, start } of starts) servers.push(await timed(`${size} products, ${name}`, start));
     const targets = servers.flatMap((server) => server.ways.map((way): Target => ({ ...way, server })));
-    return await timed(`${size} products, measured`, () => compare(targets, size, rounds));
+    const measure = <T>(part: Options["parts"][number], work: () => Promise<T[]>) =>
+      parts.includes(part) ? timed(`${size} products, ${part}`, work) : [];
+    return {
+      cases: await measure("queries", () => compare(targets, size, rounds)),
+      // Last, because orders change lists and their order.
+      orders: await measure("orders", () => compareOrders(servers, size, rounds)),
+    };
   } finally {
     for (const server of servers) await server.end();
   }
 }
 
-async function run({ work, sizes, rounds, prepareOnly }: Options): Promise<void> {
+async function run(options: Options): Promise<void> {
+  const { work, sizes, prepareOnly } = options;
   await mkdir(work, { recursive: true });
   const lock = tryFileLock(join(work, "run.lock"));
   if (!lock) throw new Error(`Another run works in ${work}.`);
@@ -90,17 +107,23 @@ async function run({ work, sizes, rounds, prepareOnly }: Options): Promise<void>
   }
   if (prepareOnly) return;
   const where = machine();
-  const found: CaseResult[] = [];
-  for (const size of sizes) found.push(...(await runSize(peers, work, size, rounds)));
-  await writeFile(join(work, "results.json"), JSON.stringify({ where, found }, null, 1));
+  const found: Found[] = [];
+  for (const size of sizes) found.push(await runSize(peers, size, options));
+  const cases = found.flatMap((one) => one.cases);
+  const orders = found.flatMap((one) => one.orders);
+  await writeFile(join(work, "results.json"), JSON.stringify({ where, cases, orders }, null, 1));
   const versions = peers.map(({ name, version }) => `${name} ${version}`).join(", ");
-  const about = `_${where}; ${versions}_`;
-  const short = `${toMarkdown(shortReport(found))}\n\n${about}`;
-  const whole = `${toMarkdown(wholeReport(found))}\n\n${about}`;
-  console.log(`\n${short}\n\n${whole}`);
-  if (sizes.join() !== SIZES.join()) return;
-  await writeReport("peers", short);
-  await writeReport("every case", whole, OWN_README);
+  const textOf = (report: Report) => `${toMarkdown(report)}\n\n_${where}; ${versions}_`;
+  const isWhole = sizes.join() === SIZES.join();
+  const show = async (name: string, report: Report, file?: URL) => {
+    if (report.rows.length === 0) return;
+    console.log(`\n${textOf(report)}`);
+    if (isWhole) await writeReport(name, textOf(report), file);
+  };
+  await show("peers", shortReport(cases));
+  await show("every case", wholeReport(cases), OWN_README);
+  await show("peers' orders", shortOrderReport(orders));
+  await show("every order", wholeOrderReport(orders), OWN_README);
 }
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {

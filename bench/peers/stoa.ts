@@ -4,15 +4,18 @@ import { permissions } from "@stoa/contract";
 import { createKeyAsOperator } from "@stoa/service/accounts/api-keys/keys.ts";
 import { createUser } from "@stoa/service/accounts/people/users.ts";
 import { openBase } from "@stoa/service/base.ts";
+import { verifyLedger } from "@stoa/service/commerce/ledger/verification.ts";
 import { readConfig } from "@stoa/service/core/config/config.ts";
 import type { Context } from "@stoa/service/core/context.ts";
 import { toId } from "@stoa/service/core/ids.ts";
+import { openDatabase, openPool } from "@stoa/service/platform/db/database.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { clusterPathsOf, findPostmaster } from "@stoa/service/platform/db/embedded-cluster.ts";
+import { problemsOf } from "../ledger-problems.ts";
 import { argumentsOfStart, atEnd, start } from "../processes.ts";
 import { PAGE_SIZE, type Queries, type Request } from "./queries.ts";
 import { fillStoa } from "./stoa-fill.ts";
-import type { CheckedPage, Running } from "./system.ts";
+import { BUYERS, type CheckedPage, emailOf, type OrderApi, type PaidOrders, type Running } from "./system.ts";
 
 const AMPLE = [{ requests: 1_000_000_000, seconds: 86_400 }];
 /** The rate limiter runs and refuses nothing. */
@@ -28,6 +31,7 @@ export async function startStoa(work: string, size: number): Promise<Running> {
   const shop = await fill(dataDir, database.connection, size);
   const service = await startService(dataDir);
   const postmaster = await findPostmaster(await clusterPathsOf(dataDir));
+  const readPaid = () => readPaidOrders(database.connection);
   return {
     ...service,
     postmaster: postmaster!.pid,
@@ -35,6 +39,7 @@ export async function startStoa(work: string, size: number): Promise<Running> {
       { name: "Stoa", asks: asksOf(shop, asBefore), look },
       { name: "Stoa, asked anew", asks: withoutDetail(asksOf(shop, neverTwice())), look },
     ],
+    orders: ordersOf(shop, readPaid),
     async end() {
       await service.end();
       await database.stop();
@@ -46,26 +51,59 @@ interface Shop {
   /** An API key with permissions, rate limits and views. */
   key: string;
   products: string[];
+  /** API keys of the buyers. */
+  buyers: string[];
 }
 
-async function fill(
-  dataDir: string,
-  target: { host: string; port: number; user: string; database: string },
-  size: number,
-): Promise<Shop> {
+interface Target {
+  host: string;
+  port: number;
+  user: string;
+  database: string;
+}
+
+async function fill(dataDir: string, target: Target, size: number): Promise<Shop> {
   const base = await openBase(readConfig({ STOA_DATA_DIR: dataDir, STOA_LOG_LEVEL: "warn" }), { target });
   try {
     const ids = await fillStoa(base.ctx, { target }, size);
-    return { key: await reader(base.ctx), products: ids.map((id) => toId("prod", id)) };
+    const buyers = await Promise.all(Array.from({ length: BUYERS }, (_, at) => keyOf(base.ctx, emailOf(at))));
+    return {
+      ...{ key: await keyOf(base.ctx, "reader@bench.example"), buyers },
+      products: ids.map((id) => toId("prod", id)),
+    };
   } finally {
     await base.close();
   }
 }
 
-async function reader(ctx: Context): Promise<string> {
-  const userId = await createUser(ctx, { email: "reader@bench.example", name: "Reader", plan: "enterprise" });
+/** Creates a user with an API key. */
+async function keyOf(ctx: Context, email: string): Promise<string> {
+  const userId = await createUser(ctx, { email, name: "Buyer", plan: "enterprise" });
   const { key } = await createKeyAsOperator(ctx, { userId, name: "bench", permissions: [...permissions] });
   return key;
+}
+
+const ordersOf = ({ products, buyers }: Shop, readPaid: () => Promise<PaidOrders>): OrderApi => ({
+  ways: [{ name: "Stoa", path: "stoa" }],
+  shop: {},
+  purchaseOf: (product, buyer) => ({ product: products[product]!, buyer: buyers[buyer]! }),
+  readPaid,
+});
+
+/** Completed orders with a receipt and a correct ledger. */
+async function readPaidOrders(target: Target): Promise<PaidOrders> {
+  const pool = openPool({ target, maxConnections: 2 });
+  try {
+    const problems = problemsOf((await verifyLedger(openDatabase(pool))).problems);
+    if (problems.length > 0) throw new Error(`the ledger is wrong: ${problems.slice(0, 5).join(" ")}`);
+    const { rows } = await pool.query<PaidOrders>(
+      `select count(*)::int as count, coalesce(sum(total_minor), 0)::int as "totalMinor"
+         from orders where status = 'completed' and receipt_number is not null`,
+    );
+    return rows[0]!;
+  } finally {
+    await pool.end();
+  }
 }
 
 /** The database runs already, so the service joins it and finds a filled shop. */

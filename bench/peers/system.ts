@@ -1,3 +1,4 @@
+import type { OrderPathName, Purchase, ShopIds } from "./order-paths.ts";
 import type { Queries } from "./queries.ts";
 
 /** A product as shown in an answer. */
@@ -23,12 +24,38 @@ export interface ApiVariant {
   look(answer: string): CheckedPage;
 }
 
+/** The number of different buyers. Each buys again and again, as in a real shop. */
+export const BUYERS = 50;
+
+export const emailOf = (buyer: number) => `buyer${buyer}@bench.example`;
+
+/** One way to order: the requests of a system's guide, or the fewest that it accepts. */
+export interface OrderVariant {
+  name: string;
+  path: OrderPathName;
+}
+
+export interface PaidOrders {
+  count: number;
+  totalMinor: number;
+}
+
+export interface OrderApi {
+  ways: OrderVariant[];
+  shop: ShopIds;
+  /** The product of this number, and one of BUYERS. */
+  purchaseOf(product: number, buyer: number): Purchase;
+  /** Reads all paid orders from the database. */
+  readPaid(): Promise<PaidOrders>;
+}
+
 /** A running system: one process, and its PostgreSQL. */
 export interface Running {
   origin: string;
   pid: number;
   postmaster: number;
   ways: ApiVariant[];
+  orders: OrderApi;
   end(): Promise<void>;
 }
 

@@ -1,13 +1,21 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { start } from "../processes.ts";
-import { type Copying, databaseOf, fillDatabase } from "./filling.ts";
-import { install, QUIETLY, untilHealthy, versionOf } from "./installing.ts";
-import type { PeerPostgres } from "./peer-postgres.ts";
+import { type Copying, databaseOf, fillDatabase, skuAt } from "./filling.ts";
+import { install, QUIETLY, readPeerFile, untilHealthy, versionOf } from "./installing.ts";
+import type { Client, PeerPostgres } from "./peer-postgres.ts";
 import { freePort } from "./ports.ts";
 import { productAt } from "./products.ts";
 import { PAGE_SIZE, type Queries, type Request } from "./queries.ts";
-import type { CheckedPage, Peer, Running, SeenProduct } from "./system.ts";
+import {
+  type CheckedPage,
+  emailOf,
+  type OrderApi,
+  type PaidOrders,
+  type Peer,
+  type Running,
+  type SeenProduct,
+} from "./system.ts";
 
 const NAME = "vendure";
 const PRODUCTS = new URL("./products.ts", import.meta.url).href;
@@ -43,7 +51,7 @@ export async function vendure(work: string, postgres: PeerPostgres): Promise<Pee
   const load = (database: string, count: number) =>
     run(database, { PRODUCTS, COUNT: String(count), SYNCHRONIZE: "yes" }, "load.mjs").output();
 
-  const filler = { name: NAME, version, copying, load };
+  const filler = { name: NAME, version, copying, loader: await readPeerFile(NAME, "load.mjs"), load };
   return {
     name: "Vendure",
     version,
@@ -55,13 +63,63 @@ export async function vendure(work: string, postgres: PeerPostgres): Promise<Pee
     async start(size) {
       const port = await freePort();
       const origin = `http://127.0.0.1:${port}`;
-      const server = run(databaseOf(filler, size), { PORT: String(port) }, "server.js");
+      const { database, drop } = await postgres.copy(databaseOf(filler, size));
+      const server = run(database, { PORT: String(port) }, "server.js");
       await untilHealthy(server, origin);
       const way = { name: "Vendure", asks: asksOf(size), look };
-      const { pid, end } = server;
-      return { origin, pid, postmaster: postgres.pid, ways: [way], end } satisfies Running;
+      const shop = await postgres.in(database, readShop);
+      const readPaid = () => postgres.in(database, readPaidOrders);
+      return {
+        ...{ origin, pid: server.pid, postmaster: postgres.pid },
+        ...{ ways: [way], orders: ordersOf(shop, readPaid) },
+        async end() {
+          await server.end();
+          await drop();
+        },
+      } satisfies Running;
     },
   };
+}
+
+interface Shop {
+  shippingMethod: string;
+  paymentMethod: string;
+  /** Ids of variants by SKU. */
+  variants: Map<string, string>;
+}
+
+async function readShop(client: Client): Promise<Shop> {
+  const namesOf = async (query: string) => (await client.query<{ id: string; name: string }>(query)).rows;
+  const [shipping] = await namesOf("select id, code as name from shipping_method");
+  const [payment] = await namesOf("select id, code as name from payment_method");
+  const variants = await namesOf("select id, sku as name from product_variant");
+  return {
+    shippingMethod: String(shipping!.id),
+    paymentMethod: payment!.name,
+    variants: new Map(variants.map(({ id, name }) => [name, String(id)])),
+  };
+}
+
+const ordersOf = (
+  { shippingMethod, paymentMethod, variants }: Shop,
+  readPaid: () => Promise<PaidOrders>,
+): OrderApi => ({
+  ways: [
+    { name: "Vendure, as in its guide", path: "vendureGuide" },
+    { name: "Vendure, fewest requests", path: "vendureShort" },
+  ],
+  shop: { shippingMethod, paymentMethod },
+  purchaseOf: (product, buyer) => ({ product: variants.get(skuAt(product))!, buyer: emailOf(buyer) }),
+  readPaid,
+});
+
+async function readPaidOrders(client: Client): Promise<PaidOrders> {
+  const { rows } = await client.query<PaidOrders>(
+    `select count(*)::int as count, coalesce(sum(p.amount), 0)::int as "totalMinor"
+       from "order" o join payment p on p."orderId" = o.id
+      where o.state = 'PaymentSettled' and not o.active and p.state = 'Settled'`,
+  );
+  return rows[0]!;
 }
 
 const FOUND =

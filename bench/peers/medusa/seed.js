@@ -14,6 +14,7 @@ module.exports = { default: async function seed({ container }) {
   await flows.createRegionsWorkflow(container)
     .run({ input: { regions: [{ name: "US", currency_code: "usd", countries: ["us"], payment_providers: ["pp_system_default"] }] } });
   await flows.createTaxRegionsWorkflow(container).run({ input: [{ country_code: "us", provider_id: "tp_system" }] });
+  await createShippingOption({ container, flows, channel });
   const { result: categories } = await flows.createProductCategoriesWorkflow(container)
     .run({ input: { product_categories: CATEGORIES.map((slug) => ({ name: slug, handle: slug, is_active: true })) } });
   const { result: tags } = await flows.createProductTagsWorkflow(container)
@@ -45,3 +46,35 @@ module.exports = { default: async function seed({ container }) {
     if (from % 1000 === 0) console.log(`${from} of ${count} products`);
   }
 } };
+
+/** A free option for the orders. The products have no shipping profile, so that no order needs it. */
+async function createShippingOption({ container, flows, channel }) {
+  const link = container.resolve("link");
+  const { result: [location] } = await flows.createStockLocationsWorkflow(container)
+    .run({ input: { locations: [{ name: "Digital delivery", address: { address_1: "", country_code: "us" } }] } });
+  const { result: [profile] } = await flows.createShippingProfilesWorkflow(container)
+    .run({ input: { data: [{ name: "Digital delivery", type: "digital" }] } });
+  const set = await container.resolve("fulfillment").createFulfillmentSets({
+    name: "Digital delivery",
+    type: "shipping",
+    service_zones: [{ name: "US", geo_zones: [{ type: "country", country_code: "us" }] }],
+  });
+  const stock_location = { stock_location_id: location.id };
+  await link.create({ stock_location, fulfillment: { fulfillment_provider_id: "manual_manual" } });
+  await link.create({ stock_location, fulfillment: { fulfillment_set_id: set.id } });
+  await flows.createShippingOptionsWorkflow(container).run({ input: [{
+    name: "Digital delivery",
+    price_type: "flat",
+    provider_id: "manual_manual",
+    service_zone_id: set.service_zones[0].id,
+    shipping_profile_id: profile.id,
+    type: { label: "Digital", description: "Delivered at once", code: "digital" },
+    prices: [{ currency_code: "usd", amount: 0 }],
+    rules: [
+      { attribute: "enabled_in_store", value: "true", operator: "eq" },
+      { attribute: "is_return", value: "false", operator: "eq" },
+    ],
+  }] });
+  await flows.linkSalesChannelsToStockLocationWorkflow(container)
+    .run({ input: { id: location.id, add: [channel.id] } });
+}

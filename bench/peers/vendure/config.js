@@ -1,4 +1,4 @@
-const { DefaultJobQueuePlugin, DefaultLogger, DefaultSearchPlugin, LogLevel } = require("@vendure/core");
+const { DefaultJobQueuePlugin, DefaultLogger, DefaultSearchPlugin, dummyPaymentHandler, LogLevel } = require("@vendure/core");
 const path = require("node:path");
 
 const url = new URL(process.env.DATABASE_URL);
@@ -27,7 +27,7 @@ module.exports.config = {
     synchronize: process.env.SYNCHRONIZE === "yes",
     logging: false,
   },
-  paymentOptions: { paymentMethodHandlers: [] },
+  paymentOptions: { paymentMethodHandlers: [dummyPaymentHandler] },
   importExportOptions: { importAssetsDir: path.join(__dirname, "assets") },
   customFields: {},
   logger: new DefaultLogger({ level: LogLevel.Warn }),

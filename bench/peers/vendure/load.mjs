@@ -30,7 +30,10 @@ const initialData = {
   countries: [{ name: "United States", code: "US", zone: "Americas" }],
   taxRates: [{ name: "Standard Tax", percentage: 0 }],
   shippingMethods: [{ name: "Digital delivery", price: 0 }],
-  paymentMethods: [],
+  paymentMethods: [{
+    name: "Test payment",
+    handler: { code: core.dummyPaymentHandler.code, arguments: [{ name: "automaticSettle", value: "true" }] },
+  }],
   collections: CATEGORIES.map((slug) => ({
     name: slug,
     slug,
