@@ -11,6 +11,7 @@ import { Channel } from "../../platform/processes/channel.ts";
 import type { ProcessName } from "../../platform/processes/process-pool.ts";
 import { shareNext } from "../../platform/processes/share-next.ts";
 import { SharedCounters } from "../../platform/processes/shared-counters.ts";
+import { collectGarbageWhenIdle } from "./collect-garbage.ts";
 import { isOperatorError } from "./operator-error.ts";
 import { buildWebClient, loadDemoProducts, printStartBox } from "./start-tasks.ts";
 
@@ -103,6 +104,7 @@ class ServiceProcess {
     const { ctx } = this.#service;
     if (input.tasks.includes("web client")) buildWebClient(ctx);
     if (input.tasks.includes("demo")) void loadDemoProducts(ctx);
+    collectGarbageWhenIdle();
   }
 
   #requireService(): Service {

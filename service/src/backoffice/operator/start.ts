@@ -3,6 +3,7 @@ import { readConfig } from "../../core/config/config.ts";
 import { createLog } from "../../core/log.ts";
 import { startTelemetry, type Telemetry } from "../../core/telemetry/sdk.ts";
 import { startEmbedded } from "../../platform/db/embedded.ts";
+import { collectGarbageWhenIdle } from "./collect-garbage.ts";
 import { loadService } from "./load-service.ts";
 import {
   mustConnectToDatabase,
@@ -64,6 +65,7 @@ async function startInThisProcess(
   const { ctx } = opened.service;
   if (config.roles.api) buildWebClient(ctx);
   await printStartBox(ctx, performance.timeOrigin);
+  collectGarbageWhenIdle();
 }
 
 /** SIGHUP replaces them in turn. */

@@ -1,0 +1,32 @@
+import { type EventLoopUtilization, performance } from "node:perf_hooks";
+
+const CHECK_EVERY_MS = 2_000;
+const MAX_UTILIZATION = 0.1;
+
+/** All of the heap, with the reserve that V8 keeps for the next objects. It takes some tenths of a second. Without `--expose-gc`, it does nothing. */
+const collectAll = (): void =>
+  void globalThis.gc?.({ type: "major", execution: "sync", flavor: "last-resort" });
+
+/**
+ * Collects the garbage of the start once, as soon as the process has been idle for two seconds. V8 would keep it: some 25 MB of an
+ * idle process (docs/decisions/0100-garbage-of-the-start.md).
+ */
+export function collectGarbageWhenIdle(collect = collectAll, measure = measureUtilization()): void {
+  const timer = setInterval(() => {
+    if (measure() > MAX_UTILIZATION) return;
+    clearInterval(timer);
+    collect();
+  }, CHECK_EVERY_MS);
+  timer.unref();
+}
+
+/** Returns the part of the time since the call before in which the event loop was busy. */
+function measureUtilization(): () => number {
+  let last: EventLoopUtilization = performance.eventLoopUtilization();
+  return () => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, last);
+    last = now;
+    return utilization;
+  };
+}
