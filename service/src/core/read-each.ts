@@ -1,11 +1,20 @@
 /** Receives an item. The next one is read when the promise has resolved. */
 export type OnItem<Item> = (item: Item) => Promise<void> | undefined;
 
+/** Items that are passed on without a promise for each: that of a slow stream is in the old generation when its item comes, and keeps it there. */
+export interface EachReadable<Item> extends AsyncIterable<Item> {
+  readEach(onItem: OnItem<Item>): Promise<void>;
+}
+
 /**
  * Passes each item to a function, which ends the iteration when it throws. In `for await`, the suspended function holds the last item
  * until the next one arrives. Thousands of slow streams would fill the old generation.
  */
-export function readEach<Item>(items: AsyncIterable<Item>, onItem: OnItem<Item>): Promise<void> {
+export function readEach<Item>(
+  items: AsyncIterable<Item> | EachReadable<Item>,
+  onItem: OnItem<Item>,
+): Promise<void> {
+  if ("readEach" in items) return items.readEach(onItem);
   const iterator = items[Symbol.asyncIterator]();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const fail = (error: unknown) => {

@@ -15,7 +15,7 @@ import {
   untilStatus,
 } from "../../../test/workflows.ts";
 import { AnswerMemory } from "../../integrations/ai-providers/answer-memory.ts";
-import { streamLiveEvents } from "./stream-run.ts";
+import { LiveEvents } from "./live-events.ts";
 
 const MEMORY = 1_000_000;
 const PIECE = 100_000;
@@ -90,7 +90,8 @@ suite("memory for answers of a process", () => {
     await mustBeFree();
     const live = ctx.liveRuns.begin(ctx.newId());
     live.append("x".repeat(2 * PIECE));
-    const reader = streamLiveEvents(live, 0, new AbortController().signal);
+    const { signal } = new AbortController();
+    const reader = new LiveEvents(live, { offset: 0, signal })[Symbol.asyncIterator]();
     assert.equal((await reader.next()).value?.type, "execution.started");
     live.end({ type: "execution.completed", data: {} });
     ctx.liveRuns.remove(live.id);

@@ -2,15 +2,18 @@ import type { Context } from "../../core/context.ts";
 import type { ExecutionKind } from "../executions/kinds.ts";
 import { areExpiredLeasesConclusive } from "../executions/leases.ts";
 import { cancelAbandoned, type ExecutionRow } from "../executions/queries.ts";
+import { LiveEvents } from "./live-events.ts";
 import { streamStoredEvents } from "./stored-events.ts";
-import { parseOffset, streamLiveEvents } from "./stream-run.ts";
+import { parseOffset } from "./streamed-events.ts";
 
 export const promptKind: ExecutionKind = {
   isEventId: (lastEventId) => parseOffset(lastEventId) !== null,
   streamEvents(ctx, execution, lastEventId, signal) {
     const live = ctx.liveRuns.get(execution.id);
     const offset = parseOffset(lastEventId) ?? 0;
-    return live ? streamLiveEvents(live, offset, signal) : streamStoredEvents(ctx, execution, offset, signal);
+    return live
+      ? new LiveEvents(live, { offset, signal })
+      : streamStoredEvents(ctx, execution, offset, signal);
   },
   listModels: async (_db, { model }) => (model === null ? [] : [model]),
   cancel,

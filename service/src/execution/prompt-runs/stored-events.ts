@@ -9,7 +9,7 @@ import { type ExecutionRow, findExecution, findTexts, notifyExecution } from "..
 import { openTexts } from "../executions/texts.ts";
 import { toUsage } from "../executions/usage.ts";
 import type { EndEvent } from "./live-runs.ts";
-import { toDeltaEvent, toStartedEvent, toStreamedEnd } from "./stream-run.ts";
+import { toDeltaEvent, toStartedEvent, toStreamedEnd } from "./streamed-events.ts";
 
 /** Interval of the notifications that this process has a reader. */
 const WATCH_INTERVAL_MS = 1_000;

@@ -20,8 +20,8 @@ import { BLOCK, GrowingText } from "../../core/growing-text.ts";
 import { newUuid, toUuid } from "../../core/ids.ts";
 import { EventStreamResponse, type StreamedEvent } from "../../platform/http/route.ts";
 import { executePrompt } from "./execute.ts";
+import { LiveEvents } from "./live-events.ts";
 import { LiveRun, MAX_UNREAD } from "./live-runs.ts";
-import { streamLiveEvents } from "./stream-run.ts";
 
 const MARKER = "the-authors-secret-prompt";
 const formats = ["openai", "anthropic", "google", "openai-compatible"] as const;
@@ -477,7 +477,7 @@ suite("pieces of a growing text", () => {
           const live = new LiveRun(newUuid(new Date()));
           const collected: StreamedEvent[] = [];
           const reading = (async () => {
-            for await (const event of streamLiveEvents(live, offset, new AbortController().signal))
+            for await (const event of new LiveEvents(live, { offset, signal: new AbortController().signal }))
               collected.push(event);
           })();
           // Halves of surrogate pairs are input, too, and some are at the end of a block.

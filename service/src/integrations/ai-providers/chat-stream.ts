@@ -1,7 +1,6 @@
 import { createParser } from "eventsource-parser";
 import { z } from "zod";
-import type { OnItem } from "../../core/read-each.ts";
-import { readBody } from "../egress/response-body.ts";
+import { type OnItem, readEach } from "../../core/read-each.ts";
 import type { Model } from "./answer.ts";
 import { hasManyParts } from "./many-parts.ts";
 
@@ -60,7 +59,7 @@ export async function readChatStream(body: AsyncIterable<Uint8Array>, onPart: On
     maxBufferSize: MAX_EVENT_CHARACTERS,
   });
   const decoder = new TextDecoder();
-  await readBody(body, (bytes) => {
+  await readEach(body, (bytes) => {
     busy = undefined;
     parser.feed(decoder.decode(bytes, { stream: true }));
     return busy;

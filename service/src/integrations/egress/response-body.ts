@@ -1,4 +1,4 @@
-import { type OnItem, readEach } from "../../core/read-each.ts";
+import type { EachReadable, OnItem } from "../../core/read-each.ts";
 
 /** Unread bytes at which the connection pauses. Most answers of providers come in smaller pieces, and a pause costs more than to read one. */
 const MAX_UNREAD_BYTES = 16 * 1024;
@@ -18,7 +18,7 @@ interface Reader {
 const DONE = { done: true, value: undefined } as const;
 
 /** The received chunks of one response, for one reader: as an async iterator or by `readEach`. */
-export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined> {
+export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined>, EachReadable<Uint8Array> {
   readonly #events: BodyEvents;
   readonly #unread: Uint8Array[] = [];
   #unreadBytes = 0;
@@ -64,10 +64,6 @@ export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined
     this.#takeReader()?.reject(failure);
   }
 
-  /**
-   * Passes each chunk to a function, as `readEach` does. Without a promise for each chunk: that of a slow response is in the old generation
-   * when its chunk comes, and keeps it there.
-   */
   readEach(onBytes: OnItem<Uint8Array>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const fail = (error: unknown) => {
@@ -135,7 +131,3 @@ export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined
     return reader;
   }
 }
-
-/** Passes each chunk of a body to a function, as `readEach` does. */
-export const readBody = (body: AsyncIterable<Uint8Array>, onBytes: OnItem<Uint8Array>): Promise<void> =>
-  body instanceof ResponseBody ? body.readEach(onBytes) : readEach(body, onBytes);

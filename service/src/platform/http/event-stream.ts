@@ -3,6 +3,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Endpoint } from "@stoa/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { followSignal } from "../../core/follow-signal.ts";
+import { readEach } from "../../core/read-each.ts";
 import { reportResponse } from "./report-response.ts";
 import type { EventStreamResponse, StreamedEvent } from "./route.ts";
 import type { ServerDependencies } from "./server-dependencies.ts";
@@ -62,7 +63,7 @@ async function run(
   try {
     await pump(raw, stream, over.signal, times);
   } catch (error) {
-    server.ctx.log.warn({ request: request.id, err: error }, "a stream broke off");
+    if (error !== READER_LEFT) server.ctx.log.warn({ request: request.id, err: error }, "a stream broke off");
   } finally {
     clearInterval(pings);
     stopAuthChecks();
@@ -73,22 +74,25 @@ async function run(
   }
 }
 
-async function pump(
+/** Ends the reading of the source. */
+const READER_LEFT = new Error("the client has disconnected or reads nothing");
+
+function pump(
   raw: ServerResponse,
   stream: EventStreamResponse,
   over: AbortSignal,
   { stallMs }: StreamTimeouts,
 ): Promise<void> {
-  for await (const event of stream.events(over)) {
-    if (over.aborted) return;
-    if (!raw.write(toText(event)) && !(await isDrained(raw, over, stallMs))) return;
-  }
+  return readEach(stream.events(over), (event) => {
+    if (over.aborted) throw READER_LEFT;
+    return raw.write(toText(event)) ? undefined : mustDrain(raw, over, stallMs);
+  });
 }
 
-const isDrained = (raw: ServerResponse, over: AbortSignal, stallMs: number): Promise<boolean> =>
+const mustDrain = (raw: ServerResponse, over: AbortSignal, stallMs: number): Promise<void> =>
   once(raw, "drain", { signal: AbortSignal.any([over, AbortSignal.timeout(stallMs)]) }).then(
-    () => true,
-    () => false,
+    () => {},
+    () => Promise.reject(READER_LEFT),
   );
 
 const toText = ({ id, type, data }: StreamedEvent): string =>
