@@ -1,9 +1,6 @@
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
-import { hasSqlState } from "../../platform/db/sql-state.ts";
-
-/** PostgreSQL's time zone tables may lack a zone that the runtime supports. */
-const INVALID_PARAMETER = "22023";
+import { hasSqlState, INVALID_PARAMETER_VALUE } from "../../platform/db/sql-state.ts";
 
 /**
  * A day begins at the first instant at which local clocks show its date. PostgreSQL picks the later of two midnights when clocks are set
@@ -23,7 +20,8 @@ export async function listDayStarts(db: Queries, timezone: string, year: number)
   try {
     return (await query.execute(db)).rows.map(({ at }) => at);
   } catch (error) {
-    if (hasSqlState(error, INVALID_PARAMETER)) return null;
+    // PostgreSQL's time zone tables may lack a zone that the runtime supports.
+    if (hasSqlState(error, INVALID_PARAMETER_VALUE)) return null;
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from "kysely";
 import { firstOf } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { hasSqlState } from "../../platform/db/sql-state.ts";
+import { hasSqlState, NUMERIC_VALUE_OUT_OF_RANGE } from "../../platform/db/sql-state.ts";
 import { accounts } from "./ledger.ts";
 import { LOST_SHARES } from "./shares.ts";
 
@@ -17,10 +17,7 @@ export async function listFirst<Row>(tx: Tx, problems: RawBuilder<Row>): Promise
   return rows;
 }
 
-/** numeric_value_out_of_range: a sum exceeds bigint. */
-const OUT_OF_RANGE = "22003";
-
-/** The savepoint keeps the transaction usable after the error. */
+/** For sums, which may exceed bigint. The savepoint keeps the transaction usable after the error. */
 export async function fallbackIfOutOfRange<T>(tx: Tx, work: () => Promise<T>, fallback: T): Promise<T> {
   await sql`savepoint within_range`.execute(tx);
   try {
@@ -28,7 +25,7 @@ export async function fallbackIfOutOfRange<T>(tx: Tx, work: () => Promise<T>, fa
     await sql`release savepoint within_range`.execute(tx);
     return result;
   } catch (error) {
-    if (!hasSqlState(error, OUT_OF_RANGE)) throw error;
+    if (!hasSqlState(error, NUMERIC_VALUE_OUT_OF_RANGE)) throw error;
     await sql`rollback to savepoint within_range`.execute(tx);
     return fallback;
   }

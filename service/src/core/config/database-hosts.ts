@@ -70,6 +70,7 @@ export class PrimaryFinder {
       if (refusal === null) return url;
       refusals.push(`${databaseHosts(url)}: ${refusal}`);
     }
+    // The code of PostgreSQL's read_only_sql_transaction, so that callers treat both alike.
     throw Object.assign(new Error(`No server accepts writes (${refusals.join("; ")})`), { code: "25006" });
   }
 }

@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { retryWhileUnavailable, type Tx } from "../../platform/db/database.ts";
-import { DEADLOCK, hasSqlState } from "../../platform/db/sql-state.ts";
+import { DEADLOCK_DETECTED, hasSqlState } from "../../platform/db/sql-state.ts";
 import { requestCancelByIds } from "../executions/queries.ts";
 import { toWorkflowChange, type WorkflowTransition } from "../executions/workflow-executions.ts";
 import { hasLimits, type OpenCall } from "../provider-keys/provider-calls.ts";
@@ -333,7 +333,7 @@ async function signaledIfDeadlocked(write: () => Promise<CheckpointResult>): Pro
   try {
     return await write();
   } catch (error) {
-    if (hasSqlState(error, DEADLOCK))
+    if (hasSqlState(error, DEADLOCK_DETECTED))
       return { status: "signaled", reservations: {}, isOwnerBanned: false, endedRow: null };
     throw error;
   }

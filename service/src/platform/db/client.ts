@@ -2,7 +2,7 @@ import pg from "pg";
 import type { PrimaryFinder } from "../../core/config/database-hosts.ts";
 import { nameOfPrepared } from "./prepared.ts";
 import { RepeatedStatements } from "./repeated-statements.ts";
-import { READ_ONLY_TRANSACTION } from "./sql-state.ts";
+import { READ_ONLY_SQL_TRANSACTION } from "./sql-state.ts";
 
 export interface TransactionTimeouts {
   /** PostgreSQL ends a transaction that sends no statement for this long: its process is frozen or cut off, and its locks block others. */
@@ -70,7 +70,7 @@ export class ServiceClient extends pg.Client {
     await this.#chooseServer();
     const { connection } = this.#internals;
     connection.on("errorMessage", ({ code, routine }: { code?: string; routine?: string }) => {
-      if (code === READ_ONLY_TRANSACTION) this.#leaveServer();
+      if (code === READ_ONLY_SQL_TRANSACTION) this.#leaveServer();
       if (routine === REVALIDATE_PLAN) this.isUnusable = true;
     });
     try {

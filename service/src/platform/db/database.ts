@@ -11,7 +11,7 @@ import {
 } from "./client.ts";
 import { columnNames, SnakeCaseDialect } from "./column-names.ts";
 import { RepeatedStatements } from "./repeated-statements.ts";
-import { DEADLOCK, hasSqlState } from "./sql-state.ts";
+import { DEADLOCK_DETECTED, hasSqlState } from "./sql-state.ts";
 import type { DB } from "./tables.gen.ts";
 
 declare module "../../core/context.ts" {
@@ -184,7 +184,7 @@ export async function retryOnDeadlock<T>(transact: () => Promise<T>): Promise<T>
     try {
       return await transact();
     } catch (error) {
-      if (!hasSqlState(error, DEADLOCK) || tries === MOST_TRIES) throw error;
+      if (!hasSqlState(error, DEADLOCK_DETECTED) || tries === MOST_TRIES) throw error;
     }
   }
 }

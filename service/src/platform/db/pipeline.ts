@@ -1,13 +1,16 @@
 import type { Writable } from "node:stream";
 import type pg from "pg";
 import { asTransaction, type Database, type Queries, type Tx } from "./database.ts";
-import { IN_FAILED_TRANSACTION, INVALID_STATEMENT_NAME } from "./sql-state.ts";
+import { IN_FAILED_SQL_TRANSACTION, INVALID_SQL_STATEMENT_NAME } from "./sql-state.ts";
 
 /** pg sends a statement without waiting for the answers before it. Its types omit the fields. */
 type PipelineClient = pg.PoolClient & { pipeline: boolean; connection: { stream: Writable } };
 
 /** Follow from the error of an earlier statement: the transaction is aborted, so that a later one was not prepared either. */
-const FOLLOW_UP_ERRORS: ReadonlySet<unknown> = new Set([IN_FAILED_TRANSACTION, INVALID_STATEMENT_NAME]);
+const FOLLOW_UP_ERRORS: ReadonlySet<unknown> = new Set([
+  IN_FAILED_SQL_TRANSACTION,
+  INVALID_SQL_STATEMENT_NAME,
+]);
 
 /**
  * Throws the first error when all have ended: what continued after a rollback would write outside of the transaction.

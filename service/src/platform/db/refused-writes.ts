@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { DISK_FULL, READ_ONLY_TRANSACTION } from "./sql-state.ts";
+import { DISK_FULL, READ_ONLY_SQL_TRANSACTION } from "./sql-state.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
@@ -10,7 +10,7 @@ declare module "../../core/context.ts" {
 
 /** PostgreSQL's errors for writes, and their meaning. */
 const REASONS: Record<string, string> = {
-  [READ_ONLY_TRANSACTION]: "the database is read-only",
+  [READ_ONLY_SQL_TRANSACTION]: "the database is read-only",
   [DISK_FULL]: "the disk of the database is full",
 };
 /** How long a refused write counts when the trial write fails for another reason. */
