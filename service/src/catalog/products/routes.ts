@@ -20,7 +20,7 @@ import { dismissReports, reportProduct, toDismissedResponse, toReportResponse } 
 import { listProductVersions, readVersion } from "./versions.ts";
 
 /** A draft is in no cached list, but the first product changes the role of its author, which is cached. */
-const isNoSeller = (caller: Caller | null): boolean =>
+const canBecomeSeller = (caller: Caller | null): boolean =>
   caller === null || !isMember(caller) || caller.role === "user";
 
 export const productRoutes = [
@@ -49,7 +49,7 @@ export const productRoutes = [
     async (_ctx, _caller, productId) => toDismissedResponse(productId),
   ),
   withCacheChange(
-    isNoSeller,
+    canBecomeSeller,
     resumableRoute(
       api.products.create,
       (ctx, caller, { body }) => createProduct(ctx, caller, body),

@@ -221,10 +221,10 @@ export const repeatableRoute = (repeatableBecause: string, route: Route): Route 
   repeatableBecause,
 });
 
-/** For a handler that changes nothing that is cached: it saves a round trip to the database. */
+/** For a handler that changes no cached data: it saves a round trip to the database. */
 export const withoutCacheChange = (route: Route): Route => withCacheChange(() => false, route);
 
-/** For a handler that changes what is cached for some callers alone. */
+/** For a handler whose requests change cached data only for some callers. */
 export const withCacheChange = (changesCache: (caller: Caller | null) => boolean, route: Route): Route => ({
   ...route,
   changesCache,
