@@ -63,7 +63,7 @@ async function run(
   try {
     await pump(raw, stream, over.signal, times);
   } catch (error) {
-    if (error !== READER_LEFT) server.ctx.log.warn({ request: request.id, err: error }, "a stream broke off");
+    if (error !== CLIENT_GONE) server.ctx.log.warn({ request: request.id, err: error }, "a stream broke off");
   } finally {
     clearInterval(pings);
     stopAuthChecks();
@@ -74,8 +74,8 @@ async function run(
   }
 }
 
-/** Ends the reading of the source. */
-const READER_LEFT = new Error("the client has disconnected or reads nothing");
+/** Thrown because readEach stops only by an error. A client that disconnects is no fault, so it is not logged. */
+const CLIENT_GONE = new Error("the client has disconnected or reads nothing");
 
 function pump(
   raw: ServerResponse,
@@ -84,7 +84,7 @@ function pump(
   { stallMs }: StreamTimeouts,
 ): Promise<void> {
   return readEach(stream.events(over), (event) => {
-    if (over.aborted) throw READER_LEFT;
+    if (over.aborted) throw CLIENT_GONE;
     return raw.write(toText(event)) ? undefined : mustDrain(raw, over, stallMs);
   });
 }
@@ -92,7 +92,7 @@ function pump(
 const mustDrain = (raw: ServerResponse, over: AbortSignal, stallMs: number): Promise<void> =>
   once(raw, "drain", { signal: AbortSignal.any([over, AbortSignal.timeout(stallMs)]) }).then(
     () => {},
-    () => Promise.reject(READER_LEFT),
+    () => Promise.reject(CLIENT_GONE),
   );
 
 const toText = ({ id, type, data }: StreamedEvent): string =>
