@@ -1,7 +1,7 @@
 import type { EachReadable, OnItem } from "../../core/read-each.ts";
 import type { StreamedEvent } from "../../platform/http/route.ts";
 import type { LiveRun } from "./live-runs.ts";
-import { toDeltaEvent, toStartedEvent, toStreamedEnd } from "./streamed-events.ts";
+import { toDeltaEvent, toStartedEvent, toStreamedEnd } from "./event-format.ts";
 
 interface LiveEventsOptions {
   /** In UTF-16 units of the output. */

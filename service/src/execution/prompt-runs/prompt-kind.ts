@@ -2,9 +2,9 @@ import type { Context } from "../../core/context.ts";
 import type { ExecutionKind } from "../executions/kinds.ts";
 import { areExpiredLeasesConclusive } from "../executions/leases.ts";
 import { cancelAbandoned, type ExecutionRow } from "../executions/queries.ts";
+import { parseOffset } from "./event-format.ts";
 import { LiveEvents } from "./live-events.ts";
 import { streamStoredEvents } from "./stored-events.ts";
-import { parseOffset } from "./streamed-events.ts";
 
 export const promptKind: ExecutionKind = {
   isEventId: (lastEventId) => parseOffset(lastEventId) !== null,

@@ -8,8 +8,8 @@ import type { StreamedEvent } from "../../platform/http/route.ts";
 import { type ExecutionRow, findExecution, findTexts, notifyExecution } from "../executions/queries.ts";
 import { openTexts } from "../executions/texts.ts";
 import { toUsage } from "../executions/usage.ts";
+import { toDeltaEvent, toStartedEvent, toStreamedEnd } from "./event-format.ts";
 import type { EndEvent } from "./live-runs.ts";
-import { toDeltaEvent, toStartedEvent, toStreamedEnd } from "./streamed-events.ts";
 
 /** Interval of the notifications that this process has a reader. */
 const WATCH_INTERVAL_MS = 1_000;
