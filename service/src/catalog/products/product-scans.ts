@@ -1,7 +1,12 @@
 import type { ProductChecks, ProductScan, ScanBadge, ScanFinding, ScanFindingKind } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { type FieldProblem, fieldError } from "../../core/errors.ts";
-import { isAlarming, type ScannedText, severityRank } from "../../formats/content-scan/finding.ts";
+import {
+  isAlarming,
+  type ScannedText,
+  severityRank,
+  type TextFinding,
+} from "../../formats/content-scan/finding.ts";
 import { SCANNER_VERSION, scanText } from "../../formats/content-scan/scan.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import type { LockedProduct } from "./ownership.ts";
@@ -44,44 +49,41 @@ export interface ScanChange {
   before: readonly ScanFinding[];
 }
 
-/** Without the name of the field. */
-type FoundInText = Omit<ScanFinding, "field">;
+/** A longer text would displace many short ones. */
+const MAX_CACHED_TEXT_CHARACTERS = 10_000;
+/** Two bytes a character: about 2 MB in all. */
+const MAX_CACHED_CHARACTERS = 1_000_000;
+/** An estimate of what a finding takes. */
+const CHARACTERS_PER_FINDING = 200;
+/** A text is scanned when it is saved, and mostly again right after, when it is published. Many products share tags. */
+const scanCache = new Map<string, readonly TextFinding[]>();
+let cachedCharacters = 0;
 
-/** A text is scanned when it is saved, and again when it is published, mostly right after. Tags are those of many products. */
-const MAX_REMEMBERED_CHARACTERS = 10_000;
-/** An estimate: all entries together take about two megabytes. */
-const MAX_REMEMBERED_SIZE = 1_000_000;
-const SIZE_OF_FINDING = 200;
-const rememberedScans = new Map<string, readonly FoundInText[]>();
-let rememberedSize = 0;
-
-function scanOnce({ field, text, isPublic }: ScannedText): ScanFinding[] {
+function scanField({ field, text, isPublic }: ScannedText): ScanFinding[] {
   if (text === "") return [];
-  const found = text.length > MAX_REMEMBERED_CHARACTERS ? scan(text, isPublic) : recall(text, isPublic);
+  const isCached = text.length <= MAX_CACHED_TEXT_CHARACTERS;
+  const found = isCached ? scanCached(text, isPublic) : scanText(text, { isPublic });
   return found.map((finding) => ({ ...finding, field }));
 }
 
-const scan = (text: string, isPublic: boolean): FoundInText[] =>
-  scanText({ field: "", text, isPublic }).map(({ field: _, ...finding }) => finding);
-
-function recall(text: string, isPublic: boolean): readonly FoundInText[] {
+function scanCached(text: string, isPublic: boolean): readonly TextFinding[] {
   const key = `${isPublic ? "+" : "-"}${text}`;
-  const known = rememberedScans.get(key);
-  if (known) return known;
-  const findings = scan(text, isPublic);
-  rememberedScans.set(key, findings);
-  rememberedSize += sizeOf(key, findings);
-  for (const [oldest, itsFindings] of rememberedScans) {
-    if (rememberedSize <= MAX_REMEMBERED_SIZE) break;
-    rememberedScans.delete(oldest);
-    rememberedSize -= sizeOf(oldest, itsFindings);
+  const cached = scanCache.get(key);
+  if (cached) return cached;
+  const findings = scanText(text, { isPublic });
+  scanCache.set(key, findings);
+  cachedCharacters += weightOf(key, findings);
+  for (const [oldest, oldFindings] of scanCache) {
+    if (cachedCharacters <= MAX_CACHED_CHARACTERS) break;
+    scanCache.delete(oldest);
+    cachedCharacters -= weightOf(oldest, oldFindings);
   }
   return findings;
 }
 
-/** An entry without findings costs as much as one. */
-const sizeOf = (key: string, findings: readonly FoundInText[]): number =>
-  key.length + SIZE_OF_FINDING * (1 + findings.length);
+/** In characters. The entry itself takes as much as a finding. */
+const weightOf = (key: string, findings: readonly TextFinding[]): number =>
+  key.length + CHARACTERS_PER_FINDING * (1 + findings.length);
 
 /** The result depends on the texts alone. Some milliseconds for usual prompts, and at most 0.2 s for 200,000 characters. */
 export function scanProduct(product: ScannedProduct): ScanResult {
@@ -91,7 +93,7 @@ export function scanProduct(product: ScannedProduct): ScanResult {
     characters += text.length;
     return characters <= MAX_CHARACTERS;
   });
-  const findings = scanned.flatMap(scanOnce);
+  const findings = scanned.flatMap(scanField);
   const isWhole = scanned.length === texts.length;
   return {
     findings: findings

@@ -7,6 +7,9 @@ export interface ScannedText {
   isPublic: boolean;
 }
 
+/** A finding without the name of its field. */
+export type TextFinding = Omit<ScanFinding, "field">;
+
 /** What a rule finds in a text: the place is `from` to `to`. */
 export interface Match {
   kind: ScanFindingKind;

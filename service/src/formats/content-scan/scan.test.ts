@@ -6,7 +6,9 @@ import { readHarmlessPrompts, readPatterns } from "./corpus/read-corpus.ts";
 import { isAlarming } from "./finding.ts";
 import { SCANNER_VERSION, scanText } from "./scan.ts";
 
-const scan = (text: string, { isPublic = false } = {}) => scanText({ field: "content", text, isPublic });
+/** With a field, which the digests below include. */
+const scan = (text: string, { isPublic = false } = {}) =>
+  scanText(text, { isPublic }).map((finding) => ({ ...finding, field: "content" }));
 const scanned = readPatterns().map((pattern) => ({
   pattern,
   findings: scan(pattern.text, { isPublic: pattern.kind === "off-platform-link" }),

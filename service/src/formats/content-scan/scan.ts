@@ -1,7 +1,6 @@
-import type { ScanFinding } from "@stoa/contract";
 import { toLatin } from "./confusables.ts";
 import { decodeAll, lineCounter, type OpaquePart, toReadText, type View } from "./decode.ts";
-import { isAlarming, type Match, type ScannedText, severityRank } from "./finding.ts";
+import { isAlarming, type Match, severityRank, type TextFinding } from "./finding.ts";
 import { PhraseMatcher } from "./phrases.ts";
 import { findCharacters, nameCharacters } from "./rules/characters.ts";
 import { deceptionRules } from "./rules/deception.ts";
@@ -38,18 +37,15 @@ const publicLinks = new PatternMatcher(publicLinkRules);
 const phrases = new PhraseMatcher([...deceptionRules, ...overrideRules, ...exfiltrationPhrases], wordClasses);
 const publicPhrases = new PhraseMatcher(offPlatformPhrases, wordClasses);
 
-/** Finds what may harm buyers, sellers or users of a product. Pure, and linear in the length of the texts. */
-export const scanTexts = (texts: readonly ScannedText[]): ScanFinding[] => texts.flatMap(scanText);
-
-export function scanText({ field, text, isPublic }: ScannedText): ScanFinding[] {
-  const findings = new Map<string, ScanFinding>();
-  const keyOf = ({ kind, line, reason }: Pick<ScanFinding, "kind" | "line" | "reason">) =>
+/** Finds what may harm buyers, sellers or users of a product. Pure, and linear in the length of the text. */
+export function scanText(text: string, { isPublic }: { isPublic: boolean }): TextFinding[] {
+  const findings = new Map<string, TextFinding>();
+  const keyOf = ({ kind, line, reason }: Pick<TextFinding, "kind" | "line" | "reason">) =>
     `${kind} ${line} ${reason}`;
-  const add = (finding: Omit<ScanFinding, "field">) => {
+  const add = (finding: TextFinding) => {
     const key = keyOf(finding);
     const known = findings.get(key);
-    if (!known || severityRank[finding.severity] < severityRank[known.severity])
-      findings.set(key, { ...finding, field });
+    if (!known || severityRank[finding.severity] < severityRank[known.severity]) findings.set(key, finding);
   };
   const lineAt = lineCounter(text);
   for (const match of findCharacters(text))
@@ -85,8 +81,8 @@ function findInView({ text }: View, isPublic: boolean): Match[] {
 }
 
 /** A link that is alarming is not also listed as a harmless one. */
-function withoutRepeats(findings: ScanFinding[]): ScanFinding[] {
-  const placeOf = ({ kind, line, excerpt }: ScanFinding) => JSON.stringify([kind, line, excerpt]);
+function withoutRepeats(findings: TextFinding[]): TextFinding[] {
+  const placeOf = ({ kind, line, excerpt }: TextFinding) => JSON.stringify([kind, line, excerpt]);
   const alarming = new Set(findings.filter(isAlarming).map(placeOf));
   return findings.filter((finding) => isAlarming(finding) || !alarming.has(placeOf(finding)));
 }
@@ -103,14 +99,14 @@ const isAttack = (text: string): boolean =>
   findInView({ text: text.normalize("NFKC"), lineAt: () => 1, encoding: null }, false).some(isAlarming);
 
 /** The encoding is what makes the content suspicious, except for a secret. */
-const toEncoded = (found: Omit<ScanFinding, "field">, { encoding }: View): Omit<ScanFinding, "field"> => ({
+const toEncoded = (found: TextFinding, { encoding }: View): TextFinding => ({
   ...found,
   kind: found.kind === "secret" ? "secret" : "encoded-payload",
   severity: "high",
   reason: `is hidden by ${encoding}, and ${found.reason}`,
 });
 
-const opaqueFinding = ({ line, encoding, length, isProgram }: OpaquePart): Omit<ScanFinding, "field"> => ({
+const opaqueFinding = ({ line, encoding, length, isProgram }: OpaquePart): TextFinding => ({
   kind: "encoded-payload",
   severity: isProgram ? "high" : "info",
   line,
@@ -120,7 +116,7 @@ const opaqueFinding = ({ line, encoding, length, isProgram }: OpaquePart): Omit<
     : "is encoded data that people cannot read. Attach the file to the product instead, or say what it is",
 });
 
-const toFinding = (match: Match, view: View): Omit<ScanFinding, "field"> => ({
+const toFinding = (match: Match, view: View): TextFinding => ({
   kind: match.kind,
   severity: match.severity,
   line: view.lineAt(match.from),
