@@ -1,9 +1,12 @@
-import { type EventLoopUtilization, performance } from "node:perf_hooks";
+import { performance } from "node:perf_hooks";
 
 const CHECK_EVERY_MS = 2_000;
 const MAX_UTILIZATION = 0.1;
 
-/** All of the heap, with the reserve that V8 keeps for the next objects. It takes some tenths of a second. Without `--expose-gc`, it does nothing. */
+/**
+ * Collects the whole heap and returns the reserve that V8 keeps for new objects, in some tenths of a second. Does nothing
+ * without `--expose-gc`.
+ */
 const collectAll = (): void =>
   void globalThis.gc?.({ type: "major", execution: "sync", flavor: "last-resort" });
 
@@ -22,7 +25,7 @@ export function collectGarbageWhenIdle(collect = collectAll, measure = measureUt
 
 /** Returns the part of the time since the call before in which the event loop was busy. */
 function measureUtilization(): () => number {
-  let last: EventLoopUtilization = performance.eventLoopUtilization();
+  let last = performance.eventLoopUtilization();
   return () => {
     const now = performance.eventLoopUtilization();
     const { utilization } = performance.eventLoopUtilization(now, last);
