@@ -84,7 +84,8 @@ export const inPipelinedTransaction = <Found, T>(
   });
 
 /**
- * A transaction that only reads, all of it from one snapshot, so that the parts of an answer agree despite concurrent writes. `begin` and the statements that `read` starts at once are sent together.
+ * A transaction that only reads, all of it from one snapshot, so that the parts of an answer agree despite concurrent writes.
+ * `begin` and the statements that `read` starts at once are sent together.
  */
 export const inPipelinedSnapshot = <T>(pool: pg.Pool, read: (tx: Tx) => Promise<T>): Promise<T> =>
   inPipelinedTransaction(pool, read, async (_tx, found) => found, BEGIN_SNAPSHOT);
