@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type EachReadable, readEach } from "./read-each.ts";
+import { type PushSource, readEach } from "./read-each.ts";
 
 test("readEach: items that pass themselves on are not iterated", async () => {
-  const items: EachReadable<string> = {
+  const items: PushSource<string> = {
     async readEach(onItem) {
       await onItem("one");
     },

@@ -1,8 +1,11 @@
 /** Receives an item. The next one is read when the promise has resolved. */
 export type OnItem<Item> = (item: Item) => Promise<void> | undefined;
 
-/** Items that are passed on without a promise for each: that of a slow stream is in the old generation when its item comes, and keeps it there. */
-export interface EachReadable<Item> extends AsyncIterable<Item> {
+/**
+ * Calls a function for each item without a promise for each: such a promise of a slow stream is in the old generation when its
+ * item comes, and keeps the item there.
+ */
+export interface PushSource<Item> extends AsyncIterable<Item> {
   readEach(onItem: OnItem<Item>): Promise<void>;
 }
 
@@ -11,7 +14,7 @@ export interface EachReadable<Item> extends AsyncIterable<Item> {
  * until the next one arrives. Thousands of slow streams would fill the old generation.
  */
 export function readEach<Item>(
-  items: AsyncIterable<Item> | EachReadable<Item>,
+  items: AsyncIterable<Item> | PushSource<Item>,
   onItem: OnItem<Item>,
 ): Promise<void> {
   if ("readEach" in items) return items.readEach(onItem);

@@ -1,7 +1,7 @@
-import type { EachReadable, OnItem } from "../../core/read-each.ts";
+import type { OnItem, PushSource } from "../../core/read-each.ts";
 import type { StreamedEvent } from "../../platform/http/route.ts";
-import type { LiveRun } from "./live-runs.ts";
 import { toDeltaEvent, toStartedEvent, toStreamedEnd } from "./event-format.ts";
+import type { LiveRun } from "./live-runs.ts";
 
 interface LiveEventsOptions {
   /** In UTF-16 units of the output. */
@@ -11,8 +11,8 @@ interface LiveEventsOptions {
   onRead?: (offset: number) => void;
 }
 
-/** The events of a run of this process after an offset, up to the end, for one reader: as an async iterator or by `readEach`. */
-export class LiveEvents implements EachReadable<StreamedEvent> {
+/** Passes the events of a run of this process, after an offset and up to the end, to one reader. */
+export class LiveEvents implements PushSource<StreamedEvent> {
   readonly #live: LiveRun;
   readonly #signal: AbortSignal;
   readonly #onRead: (offset: number) => void;
@@ -58,6 +58,7 @@ export class LiveEvents implements EachReadable<StreamedEvent> {
     return promise;
   }
 
+  /** For readers that convert the events: the chunks of the OpenAI API, and the tools of MCP. */
   async *[Symbol.asyncIterator](): AsyncGenerator<StreamedEvent> {
     let wake = () => {};
     const close = this.#open(() => wake());

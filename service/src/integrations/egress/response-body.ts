@@ -1,4 +1,4 @@
-import type { EachReadable, OnItem } from "../../core/read-each.ts";
+import type { OnItem, PushSource } from "../../core/read-each.ts";
 
 /** Unread bytes at which the connection pauses. Most answers of providers come in smaller pieces, and a pause costs more than to read one. */
 const MAX_UNREAD_BYTES = 16 * 1024;
@@ -18,7 +18,7 @@ interface Reader {
 const DONE = { done: true, value: undefined } as const;
 
 /** The received chunks of one response, for one reader: as an async iterator or by `readEach`. */
-export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined>, EachReadable<Uint8Array> {
+export class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined>, PushSource<Uint8Array> {
   readonly #events: BodyEvents;
   readonly #unread: Uint8Array[] = [];
   #unreadBytes = 0;
