@@ -69,10 +69,8 @@ const INDEXED_COLUMNS: Partial<Record<Facet, string[]>> = {
   rating: ["rating_mean"],
 };
 
-interface SharedDocuments {
-  text: string;
-  values: unknown[];
-}
+/** The documents of a search with any price, as `documents` of the statement. It reads them only as far as its sources need. */
+export type SharedDocuments = Pick<CountSource, "text" | "values">;
 
 interface Sample {
   facets: Facet[];
@@ -103,20 +101,19 @@ export function matchesSource(matches: Matches, { limit, ...counted }: Sample): 
   return listingSource(rows, { values: matches.values, isNamed: matches.isOfDocumentsAlone, ...counted });
 }
 
-/** The documents of a search with any price, as `documents` of the statement. It reads them only as far as its sources need. */
-export const sharedDocuments = (matches: Matches): SharedDocuments => ({
-  text: matches.each(["product_id", "currency", "price_minor"]),
+export const documentsOf = (matches: Matches): SharedDocuments => ({
+  text: matches.inAnyOrder(["product_id", "currency", "price_minor"]),
   values: matches.values,
 });
 
-/** The shared documents. */
-export function ofAnyPrice({ limit, ...counted }: Sample): CountSource {
+/** For the facet of prices, which counts all prices. */
+export function anyPriceSource({ limit, ...counted }: Sample): CountSource {
   const rows = `select currency, price_minor from documents limit ${limit}`;
   return listingSource(rows, { values: [], isNamed: true, ...counted });
 }
 
 /** The listings of the shared documents within conditions on prices. */
-export function withinPrices({ text, values }: Where, { limit, ...counted }: Sample): CountSource {
+export function pricedSource({ text, values }: Where, { limit, ...counted }: Sample): CountSource {
   const ids = `select product_id from documents l ${text} limit ${limit}`;
   return listingSource(listingsOf(ids), { values, isNamed: true, ...counted });
 }

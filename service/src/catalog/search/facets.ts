@@ -3,21 +3,22 @@ import type { Caller, Context } from "../../core/context.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { facetCellConditions, PASS_EDGES, PRICE_EDGES, RATING_EDGES } from "./facet-cells.ts";
 import {
+  anyPriceSource,
   type CountedSource,
   type CountSource,
   cellSource,
   countFacets,
+  documentsOf,
   type Facet,
   type FacetCount,
   MAX_MODELS,
   MAX_TAGS,
   matchesSource,
   mostBoughtSource,
-  ofAnyPrice,
+  pricedSource,
   SCORE_SOURCE,
-  sharedDocuments,
+  type SharedDocuments,
   TAG_SOURCE,
-  withinPrices,
 } from "./facet-queries.ts";
 import {
   ANONYMOUS_CALLER,
@@ -130,24 +131,34 @@ async function countGroups(
   return counted.map((one, at) => ({ ...one, isEstimate: !sources[at]?.isExact && one.all > SAMPLE }));
 }
 
+interface SharedSources {
+  documents: SharedDocuments;
+  /** null: the group reads its own matches. */
+  sourceOf(group: FacetGroup): CountSource | null;
+}
+
 /**
- * A search with a filter by price reads its documents once: for the facet of prices all, for the facets without a filter
- * those within the prices. null: the search has no such filter, or also reads listings.
+ * A search with a filter by price reads its documents once:
+ * - The facet of prices counts all of them.
+ * - Facets without a filter count those within the prices.
+ * - Other filtered facets read their own matches, since they omit their filter.
+ *
+ * null: the search has no such filter, or also reads listings.
  */
 async function shareDocuments(
   ctx: Context,
   caller: Caller,
   { query, groups }: { query: Filters; groups: FacetGroup[] },
   request: SearchRequest,
-) {
+): Promise<SharedSources | null> {
   const ofPrice = groups.find((group) => group.facets.includes("price") && group.query !== query);
   const matches = ofPrice && (await buildMatches(ctx, caller, ofPrice.query, request));
   if (!matches?.isOfDocumentsAlone) return null;
   return {
-    documents: sharedDocuments(matches),
+    documents: documentsOf(matches),
     sourceOf(group: FacetGroup): CountSource | null {
-      if (group === ofPrice) return ofAnyPrice(sampleOf(ctx, group));
-      return group.query === query ? withinPrices(priceConditions(ctx, query), sampleOf(ctx, group)) : null;
+      if (group === ofPrice) return anyPriceSource(sampleOf(ctx, group));
+      return group.query === query ? pricedSource(priceConditions(ctx, query), sampleOf(ctx, group)) : null;
     },
   };
 }
@@ -161,10 +172,10 @@ async function exactSource(ctx: Context, query: Filters, facets: Facet[]): Promi
   return isUnfiltered ? TAG_SOURCE : null;
 }
 
-/** One more than SAMPLE, to detect a larger result. */
 const sampleOf = (ctx: Context, { query, facets }: FacetGroup) => ({
   facets,
   currency: currencyOf(ctx, query),
+  // To detect a larger result.
   limit: SAMPLE + 1,
 });
 

@@ -41,8 +41,8 @@ export interface Matches {
   mostBought(limit: number | string): string;
   /** The columns of at most `limit` documents in no order, which is cheaper. */
   any(limit: number, columns: DocumentColumn[]): string;
-  /** The columns of all documents in no order, to be read from a subquery as far as they are needed. */
-  each(columns: DocumentColumn[]): string;
+  /** The columns of all documents, to be read from a subquery as far as they are needed. */
+  inAnyOrder(columns: DocumentColumn[]): string;
   /** All matches as a source of `l.*` without an index, to be read in a given order. */
   all: string;
 }
@@ -90,7 +90,7 @@ export async function buildMatches(
         ? first(byNumber.steps.map(mostBoughtOf).join(" union all "), byNumber.compared(limit))
         : first(mostBoughtOf(matching), limit),
     any: (limit, columns) => first(byReach(matching, "offset 0", columns), limit),
-    each: (columns) => byReach(matching, "offset 0", columns),
+    inAnyOrder: (columns) => byReach(matching, "offset 0", columns),
     all: `(select l.* from listings l join search_documents d on d.product_id = l.product_id
             where ${[matching, ...where.clauses].join(" and ")}) l`,
   };
