@@ -62,7 +62,7 @@ export async function measureStart(): Promise<Report> {
       ],
     ],
     notes: [
-      "From the spawn of `npm start`, npm's own time included. The warm start is of a shop whose demo is loaded; memory is read 10 s after it.",
+      "From the spawn of `npm start`, npm's own time included. The warm start is of a shop whose demo is loaded; memory is read 10 s after it, when an idle process has collected its heap.",
     ],
   };
 }
