@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
 import { runs } from "../../../test/full-size.ts";
 import type { NotifiedCache } from "../../platform/db/notifications.ts";
@@ -116,7 +117,7 @@ test("key cache, random order of look-ups, queries, changes and notifications: n
         else if (one.does === "change") db.change(one.lookup);
         else if (one.does === "changeUser") db.changeUser(one.user);
         else db[one.does]();
-        await new Promise(setImmediate);
+        await nextTurn();
       }
       for (const one of [...open]) answer(one);
       await Promise.all(found);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { ApiError } from "../../core/errors.ts";
 import { limitConcurrency } from "./concurrency-limit.ts";
 
@@ -16,8 +17,6 @@ function createTasks(count: number) {
   });
   return { all, started };
 }
-
-const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 test("ConcurrencyLimit: runs up to the limit, queues up to the next, then throws 503", async () => {
   const runLimited = limitConcurrency({ atOnce: 2, waiting: 3 });

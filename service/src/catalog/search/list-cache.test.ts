@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { NotifiedCache } from "../../platform/db/notifications.ts";
 import { ListCache } from "./list-cache.ts";
 import { CATALOG_CHANNEL } from "./queries.ts";
@@ -44,8 +45,6 @@ function deferredQueries() {
   };
 }
 
-const turn = () => new Promise((resolve) => setImmediate(resolve));
-
 /** Returns another number at each call. */
 const counter = () => {
   let count = 0;
@@ -57,7 +56,7 @@ suite("ListCache", () => {
     const { cache } = openCache();
     const database = deferredQueries();
     const answers = Array.from({ length: 1_000 }, () => cache.get("a", database.compute));
-    await turn();
+    await nextTurn();
     assert.equal(database.asked(), 1);
     database.answer(0, "first");
     assert.deepEqual(new Set(await Promise.all(answers)), new Set(["first"]));
@@ -78,7 +77,7 @@ suite("ListCache", () => {
     const { cache, forward } = openCache();
     const database = deferredQueries();
     const slow = cache.get("a", database.compute);
-    await turn();
+    await nextTurn();
     forward(3_000);
     database.answer(0, "first");
     await slow;
@@ -86,7 +85,7 @@ suite("ListCache", () => {
     assert.equal(await cache.get("a", database.compute), "first");
     forward(1);
     const again = cache.get("a", database.compute);
-    await turn();
+    await nextTurn();
     database.answer(1, "second");
     assert.equal(await again, "second");
   });
@@ -137,13 +136,13 @@ suite("a query that starts before a change and ends after it", () => {
     const { cache, notify } = openCache();
     const database = deferredQueries();
     const early = cache.get("a", database.compute);
-    await turn();
+    await nextTurn();
     notify();
     database.answer(0, "of before");
     assert.equal(await early, "of before");
     assert.equal(cache.bytes, 0);
     const late = cache.get("a", database.compute);
-    await turn();
+    await nextTurn();
     database.answer(1, "of after");
     assert.equal(await late, "of after");
   });
@@ -152,15 +151,15 @@ suite("a query that starts before a change and ends after it", () => {
     const { cache, notify } = openCache();
     const database = deferredQueries();
     const early = cache.get("a", database.compute);
-    await turn();
+    await nextTurn();
     notify();
     const late = cache.get("a", database.compute);
-    await turn();
+    await nextTurn();
     assert.equal(database.asked(), 2);
     database.answer(0, "of before");
     await early;
     const third = cache.get("a", database.compute);
-    await turn();
+    await nextTurn();
     assert.equal(database.asked(), 2, "the later question is shared");
     database.answer(1, "of after");
     assert.deepEqual(await Promise.all([late, third]), ["of after", "of after"]);
@@ -195,7 +194,7 @@ suite("changes could be missed", () => {
     const { cache, lose } = openCache();
     const database = deferredQueries();
     const early = cache.get("a", database.compute);
-    await turn();
+    await nextTurn();
     lose();
     database.answer(0, "of before");
     await early;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { newUuid } from "../../core/ids.ts";
 import { AnswerMemory } from "../../integrations/ai-providers/answer-memory.ts";
 import type { StreamedEvent } from "../../platform/http/route.ts";
@@ -22,18 +23,15 @@ function openRun({ offset = 0 } = {}) {
 const textOf = ({ type, data }: StreamedEvent) =>
   type === "output.delta" ? (JSON.parse(data!) as { text: string }).text : type!;
 
-/** Until all that is due now has run. */
-const settle = () => new Promise((resolve) => setImmediate(resolve));
-
 test("readEach: passes the start, pieces that arrive together as one, and the end", async () => {
   const { live, events, offsets } = openRun();
   const collected: string[] = [];
   const reading = events.readEach((event) => void collected.push(textOf(event)));
   live.append("One ");
   live.append("two ");
-  await settle();
+  await nextTurn();
   live.append("three");
-  await settle();
+  await nextTurn();
   live.end(completed);
   await reading;
   assert.deepEqual(collected, ["execution.started", "One two ", "three", "execution.completed"]);
@@ -52,20 +50,20 @@ test("readEach after an offset: passes the rest without the start", async () => 
 test("slow reader: gets the next event when it has taken the one before, with all that came meanwhile", async () => {
   const { live, events, offsets } = openRun({ offset: 0 });
   const collected: string[] = [];
-  const { promise: taken, resolve: take } = Promise.withResolvers<void>();
+  const { promise: drained, resolve: drain } = Promise.withResolvers<void>();
   const reading = events.readEach((event) => {
     collected.push(textOf(event));
-    return collected.length === 2 ? taken : undefined;
+    return collected.length === 2 ? drained : undefined;
   });
   live.append("One ");
-  await settle();
+  await nextTurn();
   live.append("two ");
   live.append("three");
   live.end(completed);
-  await settle();
+  await nextTurn();
   assert.deepEqual(collected, ["execution.started", "One "]);
   assert.equal(offsets.at(-1), 0, "the run is read no further than the reader has taken");
-  take();
+  drain();
   await reading;
   assert.deepEqual(collected.slice(2), ["two three", "execution.completed"]);
 });
@@ -85,7 +83,7 @@ for (const how of ["throws", "rejects"] as const)
     live.release();
     assert.equal(memory.used, 0);
     live.append("two");
-    await settle();
+    await nextTurn();
   });
 
 test("signal: ends the reading without the end event and releases the output", async () => {
@@ -93,7 +91,7 @@ test("signal: ends the reading without the end event and releases the output", a
   const collected: string[] = [];
   const reading = events.readEach((event) => void collected.push(textOf(event)));
   live.append("One");
-  await settle();
+  await nextTurn();
   client.abort();
   await reading;
   assert.deepEqual(collected, ["execution.started", "One"]);
@@ -104,12 +102,12 @@ test("signal: ends the reading without the end event and releases the output", a
 test("reader of an ended run: keeps its output until it has read the end", async () => {
   const { memory, live, events } = openRun();
   live.append("One");
-  const { promise: taken, resolve: take } = Promise.withResolvers<void>();
-  const reading = events.readEach(() => taken);
+  const { promise: drained, resolve: drain } = Promise.withResolvers<void>();
+  const reading = events.readEach(() => drained);
   live.end(completed);
   live.release();
   assert.equal(memory.used, 3);
-  take();
+  drain();
   await reading;
   assert.equal(memory.used, 0);
 });

@@ -49,9 +49,9 @@ export class LiveEvents implements PushSource<StreamedEvent> {
       // Pieces that arrive together become one event.
       queueMicrotask(read);
     });
-    const finish = (settle: () => void) => {
+    const finish = (end: () => void) => {
       close();
-      settle();
+      end();
     };
     const fail = (error: unknown) => finish(() => reject(error));
     read();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { OnPiece, ProviderAnswer, ProviderCall } from "./ai-provider.ts";
 import { readPieces } from "./read-pieces.ts";
 
@@ -41,7 +41,7 @@ test("unread piece: the stream is not read on until the reader asks for more", a
     return answer;
   });
   await reader.next();
-  await turn();
+  await nextTurn();
   assert.equal(isReadOn, false);
   await reader.next();
   assert.equal(isReadOn, true);

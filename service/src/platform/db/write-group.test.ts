@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { WriteGroup } from "./write-group.ts";
 
 /** Statements that end when the test says so. */
@@ -22,7 +23,6 @@ function openGroup() {
   return { group, statements, sent, endAll, refusals };
 }
 
-const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 const written = (...items: string[]) => items.map((item) => `${item} written`);
 
 test("writes that come while two statements run: share the next one", async () => {
@@ -30,7 +30,7 @@ test("writes that come while two statements run: share the next one", async () =
   const results = Promise.all(["a", "b", "c", "d", "e"].map((item) => group.write(item)));
   assert.deepEqual(sent(), ["a", "b"]);
   endAll(0);
-  await settle();
+  await nextTurn();
   assert.deepEqual(sent(), ["a", "b", "c d e"]);
   endAll(1);
   endAll(2);
@@ -45,7 +45,7 @@ async function openShared() {
   opened.endAll(0);
   opened.endAll(1);
   await Promise.all(first);
-  await settle();
+  await nextTurn();
   return { ...opened, shared, statement: opened.statements[2]! };
 }
 
@@ -61,7 +61,7 @@ test("item that a group leaves out: is written alone, and the others do not wait
 test("group that PostgreSQL refuses: each item is written alone", async () => {
   const { shared, statement, statements, sent, endAll, refusals } = await openShared();
   statement.end.reject(Object.assign(new Error("refused"), { severity: "ERROR" }));
-  await settle();
+  await nextTurn();
   assert.deepEqual(sent().slice(3), ["c", "d", "e"]);
   const refused = assert.rejects(shared[1]!, /alone/);
   statements[4]!.end.reject(new Error("alone"));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { api, type Endpoint } from "@stoa/contract";
@@ -44,7 +44,7 @@ function openServer(t: TestContext) {
   const nextLookUps = async () => {
     lookUps.length = 0;
     t.mock.timers.tick(INTERVAL_MS);
-    await turn();
+    await nextTurn();
     return [...lookUps];
   };
   return {
@@ -129,7 +129,7 @@ test("slow check: the next one starts only after its end", async (t) => {
   assert.deepEqual(await nextCheck(), [KEY]);
   assert.deepEqual(await nextCheck(), []);
   slow.resolve();
-  await turn();
+  await nextTurn();
   revoke(KEY);
   assert.deepEqual(await nextCheck(), [KEY]);
   assert.deepEqual(left, ["stream"]);
@@ -160,7 +160,7 @@ test("first stream of a key, ended before the others: its request and callback a
     return references;
   };
   const references = openAndStopFirst();
-  await turn();
+  await nextTurn();
   collectGarbage();
   assert.deepEqual(
     references.map((reference) => reference.deref()),
