@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { askedDuring } from "../../../test/statements.ts";
 import { toUuid } from "../../core/ids.ts";
+import { firstOf } from "../../core/required.ts";
 import { ANONYMOUS_CALLER } from "./filters.ts";
 import { haveMatches } from "./matches.ts";
 
@@ -157,18 +159,11 @@ test("a search without results, its words seem frequent: the check of each word 
   const { ctx } = market.service;
   await market.query("analyze search_documents");
   const lexemes = Array.from({ length: 10 }, (_, at) => `unknown${at}`);
-  const texts: { text: string; values: unknown[] }[] = [];
-  const pool = {
-    query: (text: string, values: unknown[]) => {
-      texts.push({ text, values });
-      return ctx.pool.query(text, values);
-    },
-  };
-  const held = await haveMatches({ ...ctx, pool: pool as never }, ANONYMOUS_CALLER, { minPrice: 0 }, [
-    [{ word: "unknown", lexemes }],
-  ]);
-  assert.deepEqual(held, [false]);
-  const [{ text, values }] = texts as [{ text: string; values: unknown[] }];
+  const search = [{ word: "unknown", lexemes }];
+  const asked = await askedDuring(async () => {
+    assert.deepEqual(await haveMatches(ctx, ANONYMOUS_CALLER, { minPrice: 0 }, [search]), [false]);
+  });
+  const { text, values } = firstOf(asked);
   const { rows } = await ctx.pool.query<{ "QUERY PLAN": string }>(`explain ${text}`, values);
   assert.deepEqual(
     rows.map((row) => row["QUERY PLAN"]).filter((line) => line.includes("Seq Scan")),
