@@ -23,7 +23,7 @@ test("statements of a request beside other work of the process: only those of th
   const id = await createDraft(author);
   const { pool } = market.service.ctx;
   let titles = 0;
-  /** The end of its body comes after the request. */
+  /** In two parts, so that the handler runs in a later turn than the request event. */
   const change = async () => {
     const body = ReadableStream.from(inParts(JSON.stringify({ title: `Title ${++titles}` })));
     const headers = { "content-type": "application/json" };

@@ -19,12 +19,12 @@ export interface Asked {
 const SENT_BESIDE =
   /clock_timestamp\(\)|pg_locks|pg_try_advisory_lock|^select 1$|^listen |^select pg_backend_pid\(\)|insert into request_logs|pgboss\.version/i;
 
-/** What the statement that is sent now belongs to. */
+/** The recording to which statements of this async context belong. */
 const askedBy = new AsyncLocalStorage<Asked[]>();
 
 /**
  * The statements that `work` sends, and those of the requests that reach this process meanwhile. Timers, workers and earlier
- * requests send theirs in contexts of their own, which do not count.
+ * requests send theirs in contexts of their own, which it does not record.
  */
 export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]> {
   const asked: Asked[] = [];
@@ -55,7 +55,7 @@ function bindRequests(asked: Asked[]): () => void {
 async function recordDuring(
   asked: Asked[],
   work: () => Promise<unknown>,
-  counts: () => boolean,
+  isRecorded: () => boolean,
 ): Promise<Asked[]> {
   const connections: pg.Client[] = [];
   const unanswered = new Map<pg.Client, number>();
@@ -64,7 +64,7 @@ async function recordDuring(
     const [first, second] = args as [string | { text: string; values?: unknown[] }, unknown];
     const named = typeof first === "string" ? { text: first } : first;
     const values = named.values ?? (Array.isArray(second) ? second : []);
-    if (!counts() || SENT_BESIDE.test(named.text) || values[0] === PROOF_CHANNEL)
+    if (!isRecorded() || SENT_BESIDE.test(named.text) || values[0] === PROOF_CHANNEL)
       return (query as (...args: unknown[]) => unknown).apply(this, args);
     if (!connections.includes(this)) connections.push(this);
     const waiting = unanswered.get(this) ?? 0;
