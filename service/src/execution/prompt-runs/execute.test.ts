@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { buyProduct, createDraft, createProduct, refundEverything } from "../../../test/factories.ts";
+import { holdNotifications } from "../../../test/held-notifications.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import { createProviderKey, newestRun, providersAt, run, runToCompletion } from "../../../test/runs.ts";
@@ -519,8 +520,6 @@ test("POST /v1/ai/execute: completes while notifications of other processes are 
   timeout: 30_000,
 }, async (t) => {
   const productId = await createDraft(author);
-  const received = Promise.withResolvers<void>();
-  t.mock.method(market.service.ctx.notifications, "catchUp", () => received.promise);
+  holdNotifications(t, market);
   assert.equal((await run(author, { productId })).status, 200);
-  received.resolve();
 });
