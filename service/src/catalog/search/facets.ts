@@ -107,7 +107,9 @@ const withoutFacet = (query: Filters, facet: Facet): Filters => {
   for (const field of OWN_FILTERS[facet]) delete rest[field];
   return { ...rest, minPrice: rest.minPrice ?? 0 };
 };
-const isFiltered = (query: Filters, facet: Facet) => OWN_FILTERS[facet].some((field) => query[field]);
+/** A highest price of 0 asks for free products, a lowest one of 0 for all. */
+const isFiltered = (query: Filters, facet: Facet) =>
+  OWN_FILTERS[facet].some((field) => query[field] || (field === "maxPrice" && query.maxPrice === 0));
 
 interface Counted extends CountedSource {
   isEstimate: boolean;
