@@ -20,9 +20,14 @@ export function readEach<Item>(
   if ("readEach" in items) return items.readEach(onItem);
   const iterator = items[Symbol.asyncIterator]();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const fail = (error: unknown) => {
-    reject(error);
-    iterator.return?.().catch(() => {});
+  // As `for await`, waits until the source has cleaned up. Its own error says more than that a reader left.
+  const fail = async (error: unknown) => {
+    try {
+      await iterator.return?.();
+      reject(error);
+    } catch (cleanupError) {
+      reject(cleanupError);
+    }
   };
   const read = () => void iterator.next().then(onRead, reject);
   const onRead = ({ done, value }: IteratorResult<Item, unknown>) => {
@@ -32,7 +37,7 @@ export function readEach<Item>(
       if (busy === undefined) read();
       else busy.then(read, fail);
     } catch (error) {
-      fail(error);
+      void fail(error);
     }
   };
   read();

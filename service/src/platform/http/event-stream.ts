@@ -61,7 +61,7 @@ async function run(
   const intervalMs = times.authCheckMs;
   const stopAuthChecks = startAuthChecks({ server, endpoint, request, intervalMs, leave });
   try {
-    await pump(raw, stream, over.signal, times);
+    await pump(raw, stream, over, times);
   } catch (error) {
     if (error !== CLIENT_GONE) server.ctx.log.warn({ request: request.id, err: error }, "a stream broke off");
   } finally {
@@ -80,19 +80,23 @@ const CLIENT_GONE = new Error("the client has disconnected or reads nothing");
 function pump(
   raw: ServerResponse,
   stream: EventStreamResponse,
-  over: AbortSignal,
+  over: AbortController,
   { stallMs }: StreamTimeouts,
 ): Promise<void> {
-  return readEach(stream.events(over), (event) => {
-    if (over.aborted) throw CLIENT_GONE;
+  return readEach(stream.events(over.signal), (event) => {
+    if (over.signal.aborted) throw CLIENT_GONE;
     return raw.write(toText(event)) ? undefined : mustDrain(raw, over, stallMs);
   });
 }
 
-const mustDrain = (raw: ServerResponse, over: AbortSignal, stallMs: number): Promise<void> =>
-  once(raw, "drain", { signal: AbortSignal.any([over, AbortSignal.timeout(stallMs)]) }).then(
+/** The source learns of a stalled client before it is ended: a visitor's try counts then as used. */
+const mustDrain = (raw: ServerResponse, over: AbortController, stallMs: number): Promise<void> =>
+  once(raw, "drain", { signal: AbortSignal.any([over.signal, AbortSignal.timeout(stallMs)]) }).then(
     () => {},
-    () => Promise.reject(CLIENT_GONE),
+    () => {
+      over.abort();
+      throw CLIENT_GONE;
+    },
   );
 
 const toText = ({ id, type, data }: StreamedEvent): string =>
