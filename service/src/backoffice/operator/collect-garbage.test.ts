@@ -17,3 +17,15 @@ test("busy start: the garbage is collected once, after the first two idle second
   t.mock.timers.tick(20_000);
   assert.equal(collections, 1);
 });
+
+test("process that is busy for two minutes: its garbage stays", (t) => {
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  let utilization = 0.9;
+  collectGarbageWhenIdle(
+    () => assert.fail("collected"),
+    () => utilization,
+  );
+  t.mock.timers.tick(120_000);
+  utilization = 0;
+  t.mock.timers.tick(20_000);
+});

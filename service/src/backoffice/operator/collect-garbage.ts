@@ -2,6 +2,8 @@ import { performance } from "node:perf_hooks";
 
 const CHECK_EVERY_MS = 2_000;
 const MAX_UTILIZATION = 0.1;
+/** Two minutes. A later heap holds more than the start's garbage, so that its collection would take longer. */
+const MAX_CHECKS = 60;
 
 /**
  * Collects the whole heap and returns the reserve that V8 keeps for new objects, in some tenths of a second. Does nothing
@@ -11,14 +13,16 @@ const collectAll = (): void =>
   void globalThis.gc?.({ type: "major", execution: "sync", flavor: "last-resort" });
 
 /**
- * Collects the garbage of the start once, as soon as the process has been idle for two seconds. V8 would keep it: some 25 MB of an
+ * Collects the garbage of the start once, as soon as the process has been idle for two seconds, or never if it is busy from then on. V8 would keep it: some 25 MB of an
  * idle process (docs/decisions/0100-garbage-of-the-start.md).
  */
 export function collectGarbageWhenIdle(collect = collectAll, measure = measureUtilization()): void {
+  let checks = 0;
   const timer = setInterval(() => {
-    if (measure() > MAX_UTILIZATION) return;
-    clearInterval(timer);
-    collect();
+    checks += 1;
+    const isIdle = measure() <= MAX_UTILIZATION;
+    if (isIdle || checks === MAX_CHECKS) clearInterval(timer);
+    if (isIdle) collect();
   }, CHECK_EVERY_MS);
   timer.unref();
 }
