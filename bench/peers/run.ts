@@ -23,6 +23,7 @@ import { vendure } from "./vendure.ts";
 const SIZES = [10_000, 100_000];
 const ROUNDS = 3;
 const PARTS = ["queries", "orders"] as const;
+type Part = (typeof PARTS)[number];
 const OWN_README = new URL("./README.md", import.meta.url);
 
 interface Options {
@@ -30,7 +31,7 @@ interface Options {
   work: string;
   sizes: number[];
   rounds: number;
-  parts: (typeof PARTS)[number][];
+  parts: Part[];
   /** Installs and loads without measuring. */
   prepareOnly: boolean;
 }
@@ -53,9 +54,15 @@ function readOptions(): Options {
     work: resolve(values.work),
     sizes,
     rounds: Number(values.rounds),
-    parts: PARTS.filter((part) => values.only.split(",").includes(part)),
+    parts: values.only.split(",").map(toPart),
     prepareOnly: values.prepare,
   };
+}
+
+function toPart(name: string): Part {
+  const part = PARTS.find((known) => known === name);
+  if (!part) throw new Error("--only: queries, orders, or both with a comma between.");
+  return part;
 }
 
 async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
@@ -66,12 +73,12 @@ async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
   return result;
 }
 
-interface Found {
+interface SizeResult {
   cases: CaseResult[];
   orders: OrderCaseResult[];
 }
 
-async function runSize(peers: Peer[], size: number, { work, rounds, parts }: Options): Promise<Found> {
+async function runSize(peers: Peer[], size: number, { work, rounds, parts }: Options): Promise<SizeResult> {
   const starts = [
     { name: "Stoa filled and started", start: () => startStoa(work, size) },
     ...peers.map(({ name, start }) => ({ name: `${name} started`, start: () => start(size) })),
@@ -80,7 +87,7 @@ async function runSize(peers: Peer[], size: number, { work, rounds, parts }: Opt
   try {
     for (const { name, start } of starts) servers.push(await timed(`${size} products, ${name}`, start));
     const targets = servers.flatMap((server) => server.ways.map((way): Target => ({ ...way, server })));
-    const measure = <T>(part: Options["parts"][number], work: () => Promise<T[]>) =>
+    const measure = <T>(part: Part, work: () => Promise<T[]>) =>
       parts.includes(part) ? timed(`${size} products, ${part}`, work) : [];
     return {
       cases: await measure("queries", () => compare(targets, size, rounds)),
@@ -93,7 +100,7 @@ async function runSize(peers: Peer[], size: number, { work, rounds, parts }: Opt
 }
 
 async function run(options: Options): Promise<void> {
-  const { work, sizes, prepareOnly } = options;
+  const { work, sizes, parts, prepareOnly } = options;
   await mkdir(work, { recursive: true });
   const lock = tryFileLock(join(work, "run.lock"));
   if (!lock) throw new Error(`Another run works in ${work}.`);
@@ -107,11 +114,15 @@ async function run(options: Options): Promise<void> {
   }
   if (prepareOnly) return;
   const where = machine();
-  const found: Found[] = [];
-  for (const size of sizes) found.push(await runSize(peers, size, options));
-  const cases = found.flatMap((one) => one.cases);
-  const orders = found.flatMap((one) => one.orders);
-  await writeFile(join(work, "results.json"), JSON.stringify({ where, cases, orders }, null, 1));
+  const results: SizeResult[] = [];
+  for (const size of sizes) results.push(await runSize(peers, size, options));
+  const cases = results.flatMap((result) => result.cases);
+  const orders = results.flatMap((result) => result.orders);
+  const resultsOf = { queries: cases, orders };
+  for (const part of parts) {
+    const content = JSON.stringify({ where, [part]: resultsOf[part] }, null, 1);
+    await writeFile(join(work, `${part}.json`), content);
+  }
   const versions = peers.map(({ name, version }) => `${name} ${version}`).join(", ");
   const textOf = (report: Report) => `${toMarkdown(report)}\n\n_${where}; ${versions}_`;
   const isWhole = sizes.join() === SIZES.join();
