@@ -24,10 +24,20 @@ const PRODUCTS = new URL("./products.ts", import.meta.url).href;
 
 const copying: Copying = {
   tables: [
-    ...["product", "product_option", "product_option_value", "product_product_option"],
-    ...["product_product_option_value", "product_variant", "product_variant_option", "price_set"],
-    ...["product_variant_price_set", "price", "product_category_product", "product_tags"],
-    ...["product_sales_channel", "search_pg_product_v1"],
+    "product",
+    "product_option",
+    "product_option_value",
+    "product_product_option",
+    "product_product_option_value",
+    "product_variant",
+    "product_variant_option",
+    "price_set",
+    "product_variant_price_set",
+    "price",
+    "product_category_product",
+    "product_tags",
+    "product_sales_channel",
+    "search_pg_product_v1",
   ],
   ids: /^(id|(product|option|product_option|product_product_option|product_option_value|option_value|variant|price_set)_id)$/,
   idOf: (column) => `t."${column}" || '_' || k`,
@@ -86,8 +96,11 @@ export async function medusa(work: string, postgres: PeerPostgres): Promise<Peer
       const shop = await postgres.in(database, readShop);
       const readPaid = () => postgres.in(database, readPaidOrders);
       return {
-        ...{ origin, pid: server.pid, postmaster: postgres.pid },
-        ...{ ways: waysOf(shop), orders: ordersOf(shop, readPaid) },
+        origin,
+        pid: server.pid,
+        postmaster: postgres.pid,
+        ways: waysOf(shop),
+        orders: ordersOf(shop, readPaid),
         async end() {
           await server.end();
           await drop();
@@ -129,8 +142,8 @@ async function readShop(client: Client): Promise<Shop> {
 
 const ordersOf = ({ key, region, variants }: Shop, readPaid: () => Promise<PaidOrders>): OrderApi => ({
   ways: [
-    { name: "Medusa, as in its guides", path: "medusaGuide" },
-    { name: "Medusa, fewest requests", path: "medusaShort" },
+    { name: "Medusa, as in its guides", id: "medusaGuide" },
+    { name: "Medusa, fewest requests", id: "medusaShort" },
   ],
   shop: { key, region },
   purchaseOf: (product, buyer) => ({ product: variants.get(skuAt(product))!, buyer: emailOf(buyer) }),
@@ -187,7 +200,9 @@ function lookAtStore(answer: string): CheckedPage {
   type Answer = { products?: InStore[]; product?: InStore; count?: number };
   const { products, product, count } = JSON.parse(answer) as Answer;
   const seen = (products ?? [product!]).map(({ title, description, variants, tags, categories }) => ({
-    ...{ title, description, priceMinor: Math.round(variants[0]!.calculated_price.calculated_amount * 100) },
+    title,
+    description,
+    priceMinor: Math.round(variants[0]!.calculated_price.calculated_amount * 100),
     labels: [...categories.map(({ handle }) => handle), ...tags.map(({ value }) => value)],
   }));
   return { products: seen, found: count ?? null };
@@ -219,7 +234,10 @@ function lookAtSearchModule(answer: string): CheckedPage {
   const { results } = JSON.parse(answer) as { results: { hits: Hit[]; metadata: { count: number } }[] };
   const { hits, metadata } = results[0]!;
   const products = hits.map(({ document: { title, description, price, categories, tags } }) => ({
-    ...{ title, description, priceMinor: Math.round(price * 100), labels: [...categories, ...tags] },
+    title,
+    description,
+    priceMinor: Math.round(price * 100),
+    labels: [...categories, ...tags],
   }));
   return { products, found: metadata.count };
 }

@@ -5,12 +5,20 @@
 import { Agent, request } from "node:http";
 import { json, text } from "node:stream/consumers";
 import { startScript } from "../processes.ts";
-import { type OrderPathName, orderPaths, type Purchase, type Send, type ShopIds } from "./order-paths.ts";
+import {
+  type OrderShop,
+  type OrderWayId,
+  type Purchase,
+  placeOrderBy,
+  type Reply,
+  type RequestContent,
+  type Send,
+} from "./order-ways.ts";
 
 export interface OrderJob {
   origin: string;
-  path: OrderPathName;
-  shop: ShopIds;
+  way: OrderWayId;
+  shop: OrderShop;
   purchases: Purchase[];
   /** The number of parallel orders. */
   atOnce: number;
@@ -23,19 +31,20 @@ export interface OrderLoadResult {
   requests: number;
 }
 
-async function run({ origin, path, shop, purchases, atOnce }: OrderJob): Promise<OrderLoadResult> {
+async function run({ origin, way, shop, purchases, atOnce }: OrderJob): Promise<OrderLoadResult> {
   const agent = new Agent({ keepAlive: true, maxSockets: atOnce });
   let requests = 0;
-  const send: Send = (...args) => {
+  const send: Send = (method, path, content) => {
     requests++;
-    return sendTo(origin, agent, ...args);
+    return sendTo(agent, method, `${origin}${path}`, content);
   };
+  const placeOrder = placeOrderBy(way);
   const times: number[] = [];
   const left = purchases.values();
   const placeOrders = async () => {
     for (const purchase of left) {
       const begun = performance.now();
-      await orderPaths[path](send, purchase, shop);
+      await placeOrder(send, purchase, shop);
       times.push(performance.now() - begun);
     }
   };
@@ -50,7 +59,7 @@ function rateOf(times: number[], atOnce: number): number {
   return (atOnce * 1000) / mean;
 }
 
-function sendTo(origin: string, agent: Agent, ...[method, path, { headers, body }]: Parameters<Send>) {
+function sendTo(agent: Agent, method: string, url: string, { headers, body }: RequestContent) {
   const content = body && JSON.stringify(body);
   const sent = {
     ...headers,
@@ -59,12 +68,12 @@ function sendTo(origin: string, agent: Agent, ...[method, path, { headers, body 
       "content-length": Buffer.byteLength(content),
     }),
   };
-  return new Promise<Awaited<ReturnType<Send>>>((resolve, reject) => {
-    const outgoing = request(`${origin}${path}`, { agent, method, headers: sent }, (response) => {
+  return new Promise<Reply>((resolve, reject) => {
+    const outgoing = request(url, { agent, method, headers: sent }, (response) => {
       const { statusCode: status = 0, headers: answered } = response;
       text(response)
         .then((answer) => {
-          if (status < 200 || status > 299) throw new Error(`${method} ${path}: ${status} ${answer}`);
+          if (status < 200 || status > 299) throw new Error(`${method} ${url}: ${status} ${answer}`);
           resolve({ status, headers: answered, body: JSON.parse(answer) });
         })
         .catch(reject);
@@ -74,8 +83,8 @@ function sendTo(origin: string, agent: Agent, ...[method, path, { headers, body 
 }
 
 export async function placeOrders(job: OrderJob): Promise<OrderLoadResult> {
-  const process = startScript(new URL(import.meta.url), [], { input: JSON.stringify(job) });
-  return JSON.parse(await process.output()) as OrderLoadResult;
+  const generator = startScript(new URL(import.meta.url), [], { input: JSON.stringify(job) });
+  return JSON.parse(await generator.output()) as OrderLoadResult;
 }
 
 if (import.meta.main) console.log(JSON.stringify(await run((await json(process.stdin)) as OrderJob)));

@@ -1,4 +1,4 @@
-/** The requests of an order in each system. They run in the process of the load generator. */
+/** The ways to order: the requests of an order in each system. They run in the process of the load generator. */
 import type { IncomingHttpHeaders } from "node:http";
 
 /** What is bought and by which buyer, as the system names them. */
@@ -10,22 +10,35 @@ export interface Purchase {
 export interface Reply {
   status: number;
   headers: IncomingHttpHeaders;
-  // biome-ignore lint/suspicious/noExplicitAny: Each path reads the fields of its own system, and fails without them.
+  // biome-ignore lint/suspicious/noExplicitAny: Each way reads the fields of its own system, and fails without them.
   body: any;
 }
 
-/** Sends one request and throws unless its answer is a success. */
-export type Send = (
-  method: "GET" | "POST",
-  path: string,
-  request: { headers?: Record<string, string>; body?: object },
-) => Promise<Reply>;
+export interface RequestContent {
+  headers?: Record<string, string>;
+  body?: object;
+}
 
-/** Ids of the shop that the requests contain. */
-export type ShopIds = Record<string, string>;
+/** Sends one request and throws unless its answer is a success. */
+export type Send = (method: "GET" | "POST", path: string, content: RequestContent) => Promise<Reply>;
+
+/** What the requests of an order in Medusa contain: a publishable API key and the id of a region. */
+export interface MedusaShop {
+  key: string;
+  region: string;
+}
+
+/** What the requests of an order in Vendure contain: the id of a shipping method and the code of a payment method. */
+export interface VendureShop {
+  shippingMethod: string;
+  paymentMethod: string;
+}
+
+/** Stoa's requests contain nothing of the shop. */
+export type OrderShop = MedusaShop | VendureShop | null;
 
 /** Places one paid order. Throws if it is not paid. */
-type OrderPath = (send: Send, purchase: Purchase, shop: ShopIds) => Promise<void>;
+type PlaceOrder<Shop> = (send: Send, purchase: Purchase, shop: Shop) => Promise<void>;
 
 const ADDRESS = { street: "1 Main Street", city: "Springfield", zip: "62701" };
 const NAME = { first: "Bench", last: "Buyer" };
@@ -35,7 +48,7 @@ function mustBe(expected: unknown, actual: unknown, answer: unknown): void {
 }
 
 /** The buyer is an API key. */
-const buyFromStoa: OrderPath = async (send, { product, buyer }) => {
+const buyFromStoa: PlaceOrder<unknown> = async (send, { product, buyer }) => {
   const headers = { authorization: `Bearer ${buyer}` };
   const { status, body } = await send("POST", "/v1/purchases", { headers, body: { productId: product } });
   mustBe(201, status, body);
@@ -44,34 +57,36 @@ const buyFromStoa: OrderPath = async (send, { product, buyer }) => {
 };
 
 const medusaAddress = {
-  ...{ first_name: NAME.first, last_name: NAME.last, address_1: ADDRESS.street },
-  ...{ city: ADDRESS.city, postal_code: ADDRESS.zip, country_code: "us" },
+  first_name: NAME.first,
+  last_name: NAME.last,
+  address_1: ADDRESS.street,
+  city: ADDRESS.city,
+  postal_code: ADDRESS.zip,
+  country_code: "us",
 };
 
 /** The steps of Medusa's storefront guides. */
-const buyFromMedusaByGuide: OrderPath = async (send, { product, buyer }, shop) => {
-  const headers = { "x-publishable-api-key": shop["key"]! };
-  const { body: created } = await send("POST", "/store/carts?fields=id", {
-    ...{ headers, body: { region_id: shop["region"] } },
-  });
+const buyFromMedusaByGuide: PlaceOrder<MedusaShop> = async (send, { product, buyer }, shop) => {
+  const headers = { "x-publishable-api-key": shop.key };
+  const region = { region_id: shop.region };
+  const { body: created } = await send("POST", "/store/carts?fields=id", { headers, body: region });
   const cart = `/store/carts/${created.cart.id}`;
   const item = { variant_id: product, quantity: 1 };
   await send("POST", `${cart}/line-items?fields=id`, { headers, body: item });
   const contact = { email: buyer, shipping_address: medusaAddress, billing_address: medusaAddress };
   await send("POST", `${cart}?fields=id`, { headers, body: contact });
-  const { body: shipping } = await send(
-    ...(["GET", `/store/shipping-options?cart_id=${created.cart.id}&fields=id`, { headers }] as const),
-  );
+  const options = `/store/shipping-options?cart_id=${created.cart.id}&fields=id`;
+  const { body: shipping } = await send("GET", options, { headers });
   const option = { option_id: shipping.shipping_options[0].id };
   await send("POST", `${cart}/shipping-methods?fields=id`, { headers, body: option });
   await payInMedusa(send, created.cart.id, headers);
 };
 
 /** A cart can be created with all that an order needs. */
-const buyFromMedusa: OrderPath = async (send, { product, buyer }, shop) => {
-  const headers = { "x-publishable-api-key": shop["key"]! };
+const buyFromMedusa: PlaceOrder<MedusaShop> = async (send, { product, buyer }, shop) => {
+  const headers = { "x-publishable-api-key": shop.key };
   const items = [{ variant_id: product, quantity: 1 }];
-  const body = { region_id: shop["region"], email: buyer, items };
+  const body = { region_id: shop.region, email: buyer, items };
   const { body: created } = await send("POST", "/store/carts?fields=id", { headers, body });
   await payInMedusa(send, created.cart.id, headers);
 };
@@ -79,10 +94,12 @@ const buyFromMedusa: OrderPath = async (send, { product, buyer }, shop) => {
 async function payInMedusa(send: Send, cart: string, headers: Record<string, string>): Promise<void> {
   const collections = "/store/payment-collections";
   const { body: created } = await send("POST", `${collections}?fields=id`, {
-    ...{ headers, body: { cart_id: cart } },
+    headers,
+    body: { cart_id: cart },
   });
   await send("POST", `${collections}/${created.payment_collection.id}/payment-sessions?fields=id`, {
-    ...{ headers, body: { provider_id: "pp_system_default" } },
+    headers,
+    body: { provider_id: "pp_system_default" },
   });
   const completed = await send("POST", `/store/carts/${cart}/complete?fields=id,status`, { headers });
   mustBe("order", completed.body.type, completed.body);
@@ -108,7 +125,8 @@ function askVendure(send: Send) {
   let headers: Record<string, string> = {};
   return async (operation: string) => {
     const { headers: answered, body } = await send("POST", "/shop-api", {
-      ...{ headers, body: { query: operation } },
+      headers,
+      body: { query: operation },
     });
     const token = answered["vendure-auth-token"];
     if (typeof token === "string") headers = { authorization: `Bearer ${token}` };
@@ -120,7 +138,7 @@ function askVendure(send: Send) {
 }
 
 /** The steps of Vendure's guide to the checkout flow. */
-const buyFromVendureByGuide: OrderPath = async (send, { product, buyer }, shop) => {
+const buyFromVendureByGuide: PlaceOrder<VendureShop> = async (send, { product, buyer }, shop) => {
   const ask = askVendure(send);
   await ask(`mutation{${shopMutations.addItem(product)}}`);
   await ask(`mutation{${shopMutations.setCustomer(buyer)}}`);
@@ -128,27 +146,32 @@ const buyFromVendureByGuide: OrderPath = async (send, { product, buyer }, shop) 
   const { eligibleShippingMethods } = await ask("{eligibleShippingMethods{id priceWithTax}}");
   await ask(`mutation{${shopMutations.setShippingMethod(eligibleShippingMethods[0].id)}}`);
   await ask(`mutation{${shopMutations.arrangePayment}}`);
-  const paid = await ask(`mutation{${shopMutations.addPayment(shop["paymentMethod"]!)}}`);
+  const paid = await ask(`mutation{${shopMutations.addPayment(shop.paymentMethod)}}`);
   mustBe("PaymentSettled", paid.addPaymentToOrder.state, paid);
 };
 
 /** What the default order process requires, as mutations of one document, which run in sequence. */
-const buyFromVendure: OrderPath = async (send, { product, buyer }, shop) => {
+const buyFromVendure: PlaceOrder<VendureShop> = async (send, { product, buyer }, shop) => {
   const mutations = [
-    ...[shopMutations.addItem(product), shopMutations.setCustomer(buyer)],
-    ...[shopMutations.setShippingMethod(shop["shippingMethod"]!), shopMutations.arrangePayment],
-    shopMutations.addPayment(shop["paymentMethod"]!),
+    shopMutations.addItem(product),
+    shopMutations.setCustomer(buyer),
+    shopMutations.setShippingMethod(shop.shippingMethod),
+    shopMutations.arrangePayment,
+    shopMutations.addPayment(shop.paymentMethod),
   ];
   const paid = await askVendure(send)(`mutation{${mutations.join(" ")}}`);
   mustBe("PaymentSettled", paid.addPaymentToOrder.state, paid);
 };
 
-export const orderPaths = {
+const orderWays = {
   stoa: buyFromStoa,
   medusaGuide: buyFromMedusaByGuide,
   medusaShort: buyFromMedusa,
   vendureGuide: buyFromVendureByGuide,
   vendureShort: buyFromVendure,
-} satisfies Record<string, OrderPath>;
+} satisfies Record<string, PlaceOrder<never>>;
 
-export type OrderPathName = keyof typeof orderPaths;
+export type OrderWayId = keyof typeof orderWays;
+
+/** The caller passes the shop of the way's system. */
+export const placeOrderBy = (way: OrderWayId) => orderWays[way] as PlaceOrder<OrderShop>;

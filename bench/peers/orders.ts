@@ -1,7 +1,7 @@
 import { cpuBetween, cpuOf, cpuOfFamily } from "../cpu.ts";
 import { type OrderLoadResult, placeOrders } from "./order-load.ts";
 import { productAt } from "./products.ts";
-import { BUYERS, type OrderVariant, type PaidOrders, type Running } from "./system.ts";
+import { BUYERS, type OrderWay, type PaidOrders, type Running } from "./system.ts";
 
 const LOADS = [1, 10];
 /** Of each way at each load, before the measurement. */
@@ -9,7 +9,7 @@ const WARM_UP_SECONDS = 5;
 const WARM_UP_ORDERS = 20;
 const SECONDS = 8;
 /** Per measurement. Three rounds reach a hundred orders, from which on there is a 99th percentile. */
-const FEWEST = 34;
+const MIN_ORDERS = 34;
 
 export interface MeasuredOrders extends OrderLoadResult {
   nodeMs: number;
@@ -40,10 +40,10 @@ class Orders {
     this.#size = size;
   }
 
-  place({ path }: OrderVariant, count: number, atOnce: number): Promise<OrderLoadResult> {
+  place({ id }: OrderWay, count: number, atOnce: number): Promise<OrderLoadResult> {
     const { origin, orders } = this.server;
     const purchases = Array.from({ length: count }, () => this.#next());
-    return placeOrders({ origin, path, shop: orders.shop, purchases, atOnce });
+    return placeOrders({ origin, way: id, shop: orders.shop, purchases, atOnce });
   }
 
   /** Each product in turn, by another buyer than in the turn before. */
@@ -69,7 +69,7 @@ class Orders {
 
 interface Runner {
   orders: Orders;
-  way: OrderVariant;
+  way: OrderWay;
 }
 
 /** Measures all ways to order in turn in each round, so that all see the same state of the machine. */
@@ -78,13 +78,13 @@ export async function compareOrders(
   size: number,
   rounds: number,
 ): Promise<OrderCaseResult[]> {
-  const everyone = servers.map((server) => new Orders(server, size));
-  const runners = everyone.flatMap((orders) =>
+  const orderSets = servers.map((server) => new Orders(server, size));
+  const runners = orderSets.flatMap((orders) =>
     orders.server.orders.ways.map((way): Runner => ({ orders, way })),
   );
   const cases: OrderCaseResult[] = [];
-  for (const atOnce of LOADS.toReversed()) cases.unshift(await compareLoad(runners, size, atOnce, rounds));
-  for (const orders of everyone) await orders.check();
+  for (const atOnce of LOADS) cases.push(await compareLoad(runners, size, atOnce, rounds));
+  for (const orders of orderSets) await orders.check();
   return cases;
 }
 
@@ -94,14 +94,14 @@ async function compareLoad(
   atOnce: number,
   rounds: number,
 ): Promise<OrderCaseResult> {
-  const turns: { runner: Runner; amount: number; result: OrderResult }[] = [];
+  const turns: { runner: Runner; count: number; result: OrderResult }[] = [];
   for (const runner of runners) {
     const { perSecond, requestsPerOrder } = await warmUp(runner, atOnce);
-    const amount = Math.max(Math.ceil(perSecond * SECONDS), FEWEST);
-    turns.push({ runner, amount, result: { way: runner.way.name, requestsPerOrder, rounds: [] } });
+    const count = Math.max(Math.ceil(perSecond * SECONDS), MIN_ORDERS);
+    turns.push({ runner, count, result: { way: runner.way.name, requestsPerOrder, rounds: [] } });
   }
   for (let round = 0; round < rounds; round++) {
-    for (const { runner, amount, result } of turns) result.rounds.push(await measure(runner, amount, atOnce));
+    for (const { runner, count, result } of turns) result.rounds.push(await measure(runner, count, atOnce));
   }
   const found = { size, atOnce, results: turns.map(({ result }) => result) };
   console.log(describe(found));
@@ -110,19 +110,19 @@ async function compareLoad(
 
 async function warmUp({ orders, way }: Runner, atOnce: number) {
   const first = await orders.place(way, atOnce, atOnce);
-  const amount = Math.max(Math.ceil(first.perSecond * WARM_UP_SECONDS), WARM_UP_ORDERS);
-  const { perSecond } = await orders.place(way, amount, atOnce);
+  const count = Math.max(Math.ceil(first.perSecond * WARM_UP_SECONDS), WARM_UP_ORDERS);
+  const { perSecond } = await orders.place(way, count, atOnce);
   return { perSecond, requestsPerOrder: first.requests / atOnce };
 }
 
-async function measure({ orders, way }: Runner, amount: number, atOnce: number): Promise<MeasuredOrders> {
+async function measure({ orders, way }: Runner, count: number, atOnce: number): Promise<MeasuredOrders> {
   const { pid, postmaster } = orders.server;
   const before = { node: cpuOf([pid]), database: cpuOfFamily(postmaster) };
-  const result = await orders.place(way, amount, atOnce);
+  const result = await orders.place(way, count, atOnce);
   return {
     ...result,
-    nodeMs: cpuBetween(before.node, cpuOf([pid])) / amount,
-    databaseMs: (cpuOfFamily(postmaster) - before.database) / amount,
+    nodeMs: cpuBetween(before.node, cpuOf([pid])) / count,
+    databaseMs: (cpuOfFamily(postmaster) - before.database) / count,
   };
 }
 

@@ -1,12 +1,18 @@
 import { median, quantilesOf } from "../quantile.ts";
 import { ms, type Report } from "../report.ts";
-import type { CaseResult, Measured, Result } from "./compare.ts";
-import type { MeasuredOrders, OrderCaseResult, OrderResult } from "./orders.ts";
+import type { CaseResult, Result } from "./compare.ts";
+import type { OrderCaseResult, OrderResult } from "./orders.ts";
 
 const OURS = "Stoa";
 const ANEW = "Stoa, asked anew";
 
-const middle = ({ rounds }: Result, which: keyof Measured) => median(rounds.map((round) => round[which]));
+/** The median of a figure of all rounds. */
+const middle = <Figure extends string>(
+  { rounds }: { rounds: Record<NoInfer<Figure>, number>[] },
+  which: Figure,
+): number => median(rounds.map((round) => round[which]));
+/** Below a hundred answers or orders there is no 99th percentile. */
+const p99Of = (p99: number, count: number) => (count < 100 ? "–" : ms(p99));
 const few = (value: number) => (value < 10 ? value.toPrecision(2) : value.toFixed(0));
 const resultOf = <R extends { way: string }>(results: R[], way: string) =>
   results.find((result) => result.way === way);
@@ -41,7 +47,9 @@ export function shortReport(cases: CaseResult[]): Report {
   return {
     columns: ["products", "case", "connections", ...ways],
     rows: cases.map(({ size, name, connections, results }) => [
-      ...[inThousands(size), name, String(connections)],
+      inThousands(size),
+      name,
+      String(connections),
       ...ways.map((way) => cellOf(results, way)),
     ]),
     notes: [
@@ -50,25 +58,40 @@ export function shortReport(cases: CaseResult[]): Report {
   };
 }
 
-/** Below a hundred answers there is no 99th percentile. */
-const hundredth = (result: Result) => (middle(result, "requests") < 100 ? "–" : ms(middle(result, "p99")));
-
 export function wholeReport(cases: CaseResult[]): Report {
   const rowsOf = ({ size, name, connections, results }: CaseResult) =>
     results.map((result) => [
-      ...[inThousands(size), name, result.way, String(connections)],
+      inThousands(size),
+      name,
+      result.way,
+      String(connections),
       few(middle(result, "perSecond")),
-      ...[ms(middle(result, "p50")), hundredth(result)],
-      ...[middle(result, "nodeMs").toFixed(2), middle(result, "databaseMs").toFixed(2)],
-      ...[result.shows, (Buffer.byteLength(result.answer) / 1000).toFixed(1)],
+      ms(middle(result, "p50")),
+      p99Of(middle(result, "p99"), middle(result, "requests")),
+      middle(result, "nodeMs").toFixed(2),
+      middle(result, "databaseMs").toFixed(2),
+      result.shows,
+      (Buffer.byteLength(result.answer) / 1000).toFixed(1),
       String(result.rounds.reduce((sum, { requests }) => sum + requests, 0)),
       times(resultOf(results, OURS), result),
       times(resultOf(results, ANEW), result),
     ]);
   return {
     columns: [
-      ...["products", "case", "asked of", "connections", "per second", "p50 ms", "p99 ms"],
-      ...["Node CPU ms", "PostgreSQL CPU ms", "shows", "kB", "requests", "Stoa ×", "anew ×"],
+      "products",
+      "case",
+      "asked of",
+      "connections",
+      "per second",
+      "p50 ms",
+      "p99 ms",
+      "Node CPU ms",
+      "PostgreSQL CPU ms",
+      "shows",
+      "kB",
+      "requests",
+      "Stoa ×",
+      "anew ×",
     ],
     rows: cases.flatMap(rowsOf),
     notes: [
@@ -77,12 +100,8 @@ export function wholeReport(cases: CaseResult[]): Report {
   };
 }
 
-const middleOfOrders = ({ rounds }: OrderResult, which: "perSecond" | "nodeMs" | "databaseMs") =>
-  median(rounds.map((round: MeasuredOrders) => round[which]));
-
 /** Of all rounds together, since a round has few orders of a slow system. */
 const timesOf = ({ rounds }: OrderResult) => rounds.flatMap((round) => round.times);
-const FEWEST_FOR_P99 = 100;
 
 /** Orders per second with the first size, at each load. */
 export function shortOrderReport(cases: OrderCaseResult[]): Report {
@@ -91,15 +110,17 @@ export function shortOrderReport(cases: OrderCaseResult[]): Report {
   const cellsOf = ({ results }: OrderCaseResult, way: string) => {
     const result = resultOf(results, way)!;
     const { p50 } = quantilesOf(timesOf(result));
-    return [few(middleOfOrders(result, "perSecond")), ms(p50), times(resultOf(results, OURS), result)];
+    return [few(middle(result, "perSecond")), ms(p50), times(resultOf(results, OURS), result)];
   };
   return {
     columns: [
-      ...["an order in", "requests"],
+      "an order in",
+      "requests",
       ...ofSize.flatMap(({ atOnce }) => [`${atOnce} at once: per second`, "p50 ms", "Stoa ×"]),
     ],
     rows: ways.map(({ way, requestsPerOrder }) => [
-      ...[way, String(requestsPerOrder)],
+      way,
+      String(requestsPerOrder),
       ...ofSize.flatMap((result) => cellsOf(result, way)),
     ]),
     notes: [
@@ -114,17 +135,32 @@ export function wholeOrderReport(cases: OrderCaseResult[]): Report {
       const durations = timesOf(result);
       const { p50, p99 } = quantilesOf(durations);
       return [
-        ...[inThousands(size), result.way, String(result.requestsPerOrder), String(atOnce)],
-        ...[few(middleOfOrders(result, "perSecond")), ms(p50)],
-        durations.length < FEWEST_FOR_P99 ? "–" : ms(p99),
-        ...[middleOfOrders(result, "nodeMs").toFixed(2), middleOfOrders(result, "databaseMs").toFixed(2)],
-        ...[String(durations.length), times(resultOf(results, OURS), result)],
+        inThousands(size),
+        result.way,
+        String(result.requestsPerOrder),
+        String(atOnce),
+        few(middle(result, "perSecond")),
+        ms(p50),
+        p99Of(p99, durations.length),
+        middle(result, "nodeMs").toFixed(2),
+        middle(result, "databaseMs").toFixed(2),
+        String(durations.length),
+        times(resultOf(results, OURS), result),
       ];
     });
   return {
     columns: [
-      ...["products", "an order in", "requests", "at once", "per second", "p50 ms", "p99 ms"],
-      ...["Node CPU ms", "PostgreSQL CPU ms", "orders", "Stoa ×"],
+      "products",
+      "an order in",
+      "requests",
+      "at once",
+      "per second",
+      "p50 ms",
+      "p99 ms",
+      "Node CPU ms",
+      "PostgreSQL CPU ms",
+      "orders",
+      "Stoa ×",
     ],
     rows: cases.flatMap(rowsOf),
     notes: [

@@ -8,7 +8,7 @@ import { verifyLedger } from "@stoa/service/commerce/ledger/verification.ts";
 import { readConfig } from "@stoa/service/core/config/config.ts";
 import type { Context } from "@stoa/service/core/context.ts";
 import { toId } from "@stoa/service/core/ids.ts";
-import { openDatabase, openPool } from "@stoa/service/platform/db/database.ts";
+import { type Connection, openDatabase, openPool } from "@stoa/service/platform/db/database.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { clusterPathsOf, findPostmaster } from "@stoa/service/platform/db/embedded-cluster.ts";
 import { problemsOf } from "../ledger-problems.ts";
@@ -55,20 +55,14 @@ interface Shop {
   buyers: string[];
 }
 
-interface Target {
-  host: string;
-  port: number;
-  user: string;
-  database: string;
-}
-
-async function fill(dataDir: string, target: Target, size: number): Promise<Shop> {
+async function fill(dataDir: string, target: Connection["target"], size: number): Promise<Shop> {
   const base = await openBase(readConfig({ STOA_DATA_DIR: dataDir, STOA_LOG_LEVEL: "warn" }), { target });
   try {
     const ids = await fillStoa(base.ctx, { target }, size);
     const buyers = await Promise.all(Array.from({ length: BUYERS }, (_, at) => keyOf(base.ctx, emailOf(at))));
     return {
-      ...{ key: await keyOf(base.ctx, "reader@bench.example"), buyers },
+      key: await keyOf(base.ctx, "reader@bench.example"),
+      buyers,
       products: ids.map((id) => toId("prod", id)),
     };
   } finally {
@@ -84,14 +78,14 @@ async function keyOf(ctx: Context, email: string): Promise<string> {
 }
 
 const ordersOf = ({ products, buyers }: Shop, readPaid: () => Promise<PaidOrders>): OrderApi => ({
-  ways: [{ name: "Stoa", path: "stoa" }],
-  shop: {},
+  ways: [{ name: "Stoa", id: "stoa" }],
+  shop: null,
   purchaseOf: (product, buyer) => ({ product: products[product]!, buyer: buyers[buyer]! }),
   readPaid,
 });
 
 /** Completed orders with a receipt and a correct ledger. */
-async function readPaidOrders(target: Target): Promise<PaidOrders> {
+async function readPaidOrders(target: Connection["target"]): Promise<PaidOrders> {
   const pool = openPool({ target, maxConnections: 2 });
   try {
     const problems = problemsOf((await verifyLedger(openDatabase(pool))).problems);
@@ -171,7 +165,10 @@ interface Shown {
 function look(answer: string): CheckedPage {
   const { data, meta } = JSON.parse(answer) as { data: Shown[] | Shown; meta: { total?: number } };
   const products = [data].flat().map(({ title, description, price, category, tags }) => ({
-    ...{ title, description, priceMinor: Math.round(price * 100), labels: [category, ...tags] },
+    title,
+    description,
+    priceMinor: Math.round(price * 100),
+    labels: [category, ...tags],
   }));
   return { products, found: meta.total ?? null };
 }

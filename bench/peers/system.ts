@@ -1,4 +1,4 @@
-import type { OrderPathName, Purchase, ShopIds } from "./order-paths.ts";
+import type { OrderShop, OrderWayId, Purchase } from "./order-ways.ts";
 import type { Queries } from "./queries.ts";
 
 /** A product as shown in an answer. */
@@ -30,9 +30,9 @@ export const BUYERS = 50;
 export const emailOf = (buyer: number) => `buyer${buyer}@bench.example`;
 
 /** One way to order: the requests of a system's guide, or the fewest that it accepts. */
-export interface OrderVariant {
+export interface OrderWay {
   name: string;
-  path: OrderPathName;
+  id: OrderWayId;
 }
 
 export interface PaidOrders {
@@ -41,8 +41,8 @@ export interface PaidOrders {
 }
 
 export interface OrderApi {
-  ways: OrderVariant[];
-  shop: ShopIds;
+  ways: OrderWay[];
+  shop: OrderShop;
   /** The product of this number, and one of BUYERS. */
   purchaseOf(product: number, buyer: number): Purchase;
   /** Reads all paid orders from the database. */

@@ -24,10 +24,17 @@ const ID_STEP = 1_000_000;
 
 const copying: Copying = {
   tables: [
-    ...["product", "product_translation", "product_variant", "product_variant_translation"],
-    ...["product_variant_price", "stock_level", "product_channels_channel"],
-    ...["product_variant_channels_channel", "product_facet_values_facet_value"],
-    ...["collection_product_variants_product_variant", "search_index_item"],
+    "product",
+    "product_translation",
+    "product_variant",
+    "product_variant_translation",
+    "product_variant_price",
+    "stock_level",
+    "product_channels_channel",
+    "product_variant_channels_channel",
+    "product_facet_values_facet_value",
+    "collection_product_variants_product_variant",
+    "search_index_item",
   ],
   ids: /^(id|baseId|productId|variantId|productVariantId)$/,
   idOf: (column) => `t."${column}" + k * ${ID_STEP}`,
@@ -70,8 +77,11 @@ export async function vendure(work: string, postgres: PeerPostgres): Promise<Pee
       const shop = await postgres.in(database, readShop);
       const readPaid = () => postgres.in(database, readPaidOrders);
       return {
-        ...{ origin, pid: server.pid, postmaster: postgres.pid },
-        ...{ ways: [way], orders: ordersOf(shop, readPaid) },
+        origin,
+        pid: server.pid,
+        postmaster: postgres.pid,
+        ways: [way],
+        orders: ordersOf(shop, readPaid),
         async end() {
           await server.end();
           await drop();
@@ -105,8 +115,8 @@ const ordersOf = (
   readPaid: () => Promise<PaidOrders>,
 ): OrderApi => ({
   ways: [
-    { name: "Vendure, as in its guide", path: "vendureGuide" },
-    { name: "Vendure, fewest requests", path: "vendureShort" },
+    { name: "Vendure, as in its guide", id: "vendureGuide" },
+    { name: "Vendure, fewest requests", id: "vendureShort" },
   ],
   shop: { shippingMethod, paymentMethod },
   purchaseOf: (product, buyer) => ({ product: variants.get(skuAt(product))!, buyer: emailOf(buyer) }),
@@ -132,7 +142,10 @@ const PRODUCT = "id name slug description createdAt facetValues{name}";
 function asksOf(size: number): Queries {
   const headers = { "content-type": "application/json" };
   const ask = (query: string): Request => ({
-    ...{ method: "POST", path: "/shop-api", headers, body: JSON.stringify({ query }) },
+    method: "POST",
+    path: "/shop-api",
+    headers,
+    body: JSON.stringify({ query }),
   });
   const place = (page: number) => `take:${PAGE_SIZE},skip:${(page - 1) * PAGE_SIZE}`;
   const search = (input: string, page = 1) =>
@@ -183,7 +196,10 @@ interface Answer {
 }
 
 const seen = ({ name, description, facetValues }: Named, { priceWithTax }: Priced): SeenProduct => ({
-  ...{ title: name, description, priceMinor: priceWithTax, labels: facetValues.map((value) => value.name) },
+  title: name,
+  description,
+  priceMinor: priceWithTax,
+  labels: facetValues.map((value) => value.name),
 });
 
 /** GraphQL reports errors with status 200. */
@@ -205,6 +221,8 @@ function look(answer: string): CheckedPage {
 }
 
 const found = ({ productName, description, priceWithTax }: Found): SeenProduct => ({
-  ...{ title: productName, description, labels: null },
+  title: productName,
+  description,
+  labels: null,
   priceMinor: priceWithTax.value ?? priceWithTax.min!,
 });
