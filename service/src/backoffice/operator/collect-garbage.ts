@@ -13,8 +13,8 @@ const collectAll = (): void =>
   void globalThis.gc?.({ type: "major", execution: "sync", flavor: "last-resort" });
 
 /**
- * Collects the garbage of the start once, as soon as the process has been idle for two seconds, or never if it is busy from then on. V8 would keep it: some 25 MB of an
- * idle process (docs/decisions/0100-garbage-of-the-start.md).
+ * Collects the garbage of the start once, as soon as the process has been idle for two seconds. V8 would keep it: some 25 MB of
+ * an idle process (docs/decisions/0100-garbage-of-the-start.md). Gives up on a process that is not idle within two minutes.
  */
 export function collectGarbageWhenIdle(collect = collectAll, measure = measureUtilization()): void {
   let checks = 0;
