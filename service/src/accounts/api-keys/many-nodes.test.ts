@@ -139,19 +139,20 @@ suite("a change on one node: the other node applies it to a cached session withi
   test("role and second factor change, and a view starts and ends: the next requests have them", async () => {
     const { userId, key } = await market.createSession(owner.userId, { secondFactor: true });
     const viewed = await market.createUser({ name: "Viewed" });
-    const there = clientOf(other.origin, key);
-    const listUsers = async () => (await there.get("/v1/admin/users")).status;
+    const [here, there] = [market.as(key), clientOf(other.origin, key)];
+    const listUsers = async (node = there) => (await node.get("/v1/admin/users")).status;
     const name = async () => (await there.get("/v1/account")).body.data.name;
     const view = { userId: toId("usr", viewed.userId), reason: "A payout is missing" };
     await cacheOnBothNodes(key);
     assert.equal(await listUsers(), 403);
     await change("update users set role = 'admin' where id = $1", userId);
-    await until("it is an administrator", async () => (await listUsers()) === 200, WITHIN_MS);
-    assert.equal((await market.as(key).put("/v1/admin/view", view)).status, 200);
+    for (const node of [there, here])
+      await until("it is an administrator", async () => (await listUsers(node)) === 200, WITHIN_MS);
+    assert.equal((await here.put("/v1/admin/view", view)).status, 200);
     await until("the other account is shown", async () => (await name()) === "Viewed", WITHIN_MS);
     await change("update users set role = 'admin' where id = $1", viewed.userId);
     await until("administrators are not shown", async () => (await name()) === "Owner", WITHIN_MS);
-    assert.equal((await market.as(key).delete("/v1/admin/view")).status, 200);
+    assert.equal((await here.delete("/v1/admin/view")).status, 200);
     await until("the view is over", async () => (await listUsers()) === 200, WITHIN_MS);
     await change("update sessions set second_factor = false where user_id = $1", userId);
     await until("the second factor is missing", async () => (await listUsers()) === 403, WITHIN_MS);
