@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "react";
+import { useLayoutEffect, useRef } from "react";
 
 const isInField = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
@@ -9,11 +9,11 @@ const isInField = (target: EventTarget | null): boolean =>
 /** Whether a dialog, a menu or a popover has the keys. */
 const isCovered = (): boolean => document.querySelector("dialog[open], [role=dialog], [role=menu]") !== null;
 
-/** Shortcuts of a page by key. Letters never work inside fields and dialogs. */
+/** Shortcuts of a page by key, from its first frame on. Letters never work inside fields and dialogs. */
 export function useKeys(actions: Record<string, () => void>): void {
   const current = useRef(actions);
   current.current = actions;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || isInField(event.target) || isCovered()) return;
       const action = current.current[event.key];

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "react";
+import { useLayoutEffect, useRef } from "react";
 
 interface RunKeys {
   run: () => void;
@@ -12,7 +12,7 @@ const OVERLAYS = 'dialog[open], [role="dialog"], [role="menu"]';
 export function useRunKeys(keys: RunKeys): void {
   const latest = useRef(keys);
   latest.current = keys;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       if (document.querySelector(OVERLAYS)) return;
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {

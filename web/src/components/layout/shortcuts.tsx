@@ -1,5 +1,5 @@
 import { useNavigate } from "@tanstack/react-router";
-import { lazy, useEffect, useState } from "react";
+import { lazy, useLayoutEffect, useState } from "react";
 import { placesOf } from "../../lib/places.ts";
 import { isAdmin, useAccount } from "../../session.ts";
 import { Part } from "../part.tsx";
@@ -17,7 +17,8 @@ export function Shortcuts() {
   const navigate = useNavigate();
   const account = useAccount();
   const isForAdmin = isAdmin(account);
-  useEffect(() => {
+  // The keys work as soon as the page is shown: a passive effect runs after the first frame.
+  useLayoutEffect(() => {
     const places = placesOf({ isAdmin: isForAdmin });
     let startedAt = 0;
     const onKey = (event: KeyboardEvent) => {

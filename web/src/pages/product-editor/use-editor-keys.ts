@@ -1,9 +1,9 @@
-import { useEffect } from "react";
+import { useLayoutEffect } from "react";
 import type { DraftStore } from "./draft-store.ts";
 
 /** Ctrl S saves, Ctrl Z and Shift Ctrl Z undo and redo changes of all fields, also where the browser has an own undo. */
 export function useEditorKeys(store: DraftStore): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
       if (document.querySelector("dialog[open]")) return;

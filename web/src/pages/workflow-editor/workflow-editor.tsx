@@ -1,7 +1,7 @@
 import "./workflow-editor.css";
 import { useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { lazy, useEffect, useRef, useState } from "react";
+import { lazy, useLayoutEffect, useRef, useState } from "react";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Part } from "../../components/part.tsx";
 import { SkeletonRows } from "../../components/skeleton.tsx";
@@ -144,7 +144,7 @@ function FormOf({ editor: { selection, steps } }: { editor: OpenEditor }) {
 function useEditorKeys(editor: OpenEditor): void {
   const current = useRef(editor);
   current.current = editor;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
       if (document.querySelector("dialog[open]") !== null) return;
