@@ -70,6 +70,7 @@ const stepsOf = async (author: Client, id: string): Promise<{ id: string; needs?
 const openEditor = (context: Awaited<ReturnType<typeof openMember>>["context"], id: string, search = "") =>
   openAt(context, market, `/studio/workflows/${id}${search}`);
 const nodeOf = (page: Page, id: string) => page.locator(`[data-step="${id}"]`);
+const focusOf = (page: Page, id: string) => nodeOf(page, id).and(page.locator(":focus"));
 
 suite("workflow editor", () => {
   everyRun("built from nothing by keyboard only, run, approved, and undone", async () => {
@@ -83,7 +84,8 @@ suite("workflow editor", () => {
     await sees(page, "1 problem");
     await keyboard.press("a");
     await keyboard.press("t");
-    await sees(page, "transform");
+    // A new step takes the focus a frame after its dialog has closed.
+    await focusOf(page, "transform").waitFor();
     await page.keyboard.press("Escape");
     // The new step is open: its value is the first text that a person changes.
     await page.getByLabel("Value").focus();
@@ -92,11 +94,10 @@ suite("workflow editor", () => {
     await nodeOf(page, "transform").focus();
     await keyboard.press("a");
     await keyboard.press("a");
-    await nodeOf(page, "approval").waitFor();
-    await nodeOf(page, "approval").focus();
+    await focusOf(page, "approval").waitFor();
     await keyboard.press("a");
     await keyboard.press("t");
-    await nodeOf(page, "transform2").waitFor();
+    await focusOf(page, "transform2").waitFor();
     await page.getByLabel("Value").focus();
     await keyboard.press("Control+a");
     await keyboard.type("steps.tra");
@@ -151,6 +152,25 @@ suite("workflow editor", () => {
       (steps) => steps[0]?.id === "first",
     );
     await mustBeSound({ page, ...watched }, "workflow-undone");
+    await context.close();
+  });
+
+  test("an expression: the caret is behind a chosen name at once, before the next key", async () => {
+    const { context, session } = await openMember(market, browser, { look: { width: 1400 } });
+    const steps = [transformStep("first", '"x"'), transformStep("second", '"y"', { needs: ["first"] })];
+    const { page } = await openEditor(context, await createWorkflow(session, { steps }), "?step=second");
+    const value = page.getByLabel("Value");
+    await value.fill('"y" + steps.fir + "z"');
+    await value.evaluate(
+      (field, at) => (field as unknown as Field).setSelectionRange(at, at),
+      '"y" + steps.fir'.length,
+    );
+    await page.keyboard.press("Control+ ");
+    await page.getByRole("option", { name: "first" }).waitFor();
+    assert.deepEqual(await page.evaluate(CHOOSE_AND_READ), [
+      '"y" + steps.first.output + "z"',
+      '"y" + steps.first.output'.length,
+    ]);
     await context.close();
   });
 
@@ -363,6 +383,18 @@ suite("workflow editor", () => {
       await context.close();
     });
 });
+
+interface Field {
+  setSelectionRange(start: number, end: number): void;
+}
+
+/** Runs in the page, within one frame: presses Enter, and returns text and caret once React has rendered. */
+const CHOOSE_AND_READ = `(async () => {
+  const field = document.activeElement;
+  field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }));
+  for (let turn = 0; turn < 5; turn++) await null;
+  return [field.value, field.selectionStart];
+})()`;
 
 interface EditedTab {
   page: Page;

@@ -1,4 +1,4 @@
-import { type KeyboardEvent, type ReactNode, useId, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useId, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { describe, type Suggestion, suggestAt } from "../../lib/suggest-expression.ts";
 import type { FieldPath } from "../../lib/workflow-document.ts";
 import { problemAt } from "../../lib/workflow-problems.ts";
@@ -132,6 +132,13 @@ function useCompletion(
   /** null: nothing was typed since the list was closed. */
   const [caret, setCaret] = useState<number | null>(null);
   const [active, setActive] = useState(0);
+  /** Where the caret goes when the chosen name is in the text. A frame later, it would move within what was typed meanwhile. */
+  const caretAfterChoice = useRef<number | null>(null);
+  useLayoutEffect(() => {
+    const at = caretAfterChoice.current;
+    caretAfterChoice.current = null;
+    if (at !== null) input.current?.setSelectionRange(at, at);
+  });
   const text = typeof value === "string" ? value : "";
   const { from, items } = useMemo(
     () => (caret === null ? NOTHING : suggestAt(text, caret, names)),
@@ -142,7 +149,7 @@ function useCompletion(
     onChange(text.slice(0, from) + insert + text.slice(caret ?? text.length));
     setCaret(insert.endsWith(".") ? end : null);
     setActive(0);
-    requestAnimationFrame(() => input.current?.setSelectionRange(end, end));
+    caretAfterChoice.current = end;
   };
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     if (event.key === " " && event.ctrlKey) {
