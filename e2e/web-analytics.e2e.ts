@@ -20,7 +20,6 @@ let seller: Client;
 before(async () => {
   await buildWebClient();
   market = await openMarket();
-  market.clock.now = new Date();
   seller = await market.createUser({ role: "seller", name: "Zeynep" });
   await fill();
   browser = await openBrowser();
@@ -95,6 +94,8 @@ const money = (amount: number, currency = "USD") =>
 const open = async (path: string, look = {}) => {
   const session = await market.createSession(seller.userId);
   const { context } = await openMember(market, browser, { session, look });
+  // The page takes the present day from the browser, and midnight may come during the test.
+  await context.clock.setFixedTime(market.clock.now);
   return openAt(context, market, path);
 };
 const figure = (page: Page, label: string) => page.locator(".analytics-figure", { hasText: label });
