@@ -60,6 +60,8 @@ test("from the landing page to the first words of a run: a visitor signs in, buy
     .click();
   await sees(tab, "It is yours.");
   await tab.getByRole("link", { name: /Run it now/ }).click();
+  await tab.waitForURL("**/run/*");
+  await tab.getByRole("button", { name: /^Run/ }).first().waitFor();
   for (const field of await tab.locator("form").getByRole("textbox").all())
     if ((await field.inputValue()) === "") await field.fill("bread");
   await tab.getByRole("button", { name: /^Run/ }).first().click();

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { startCollector } from "@stoa/service/test/collector.ts";
 import { inFullRun, isFullSize } from "@stoa/service/test/full-size.ts";
-import { until } from "@stoa/service/test/until.ts";
+import { becomes, until } from "@stoa/service/test/until.ts";
 import {
   copyDemoData,
   npmStart,
@@ -99,8 +99,11 @@ test(
     assert.equal(reply.status, 200);
     assert.equal((await stop(second)).code, 0);
     // A child of an ended process may stay a zombie until init collects it.
-    const stat = await readFile(`/proc/${second.postgresPid}/stat`, "utf8").catch(() => "gone");
-    assert.match(stat, /^gone$|^\d+ \(postgres\) [ZX]/);
+    await becomes(
+      () => readFile(`/proc/${second.postgresPid}/stat`, "utf8").catch(() => "gone"),
+      (stat) => /^gone$|^\d+ \(postgres\) [ZX]/.test(stat),
+      "PostgreSQL has ended",
+    );
   },
 );
 

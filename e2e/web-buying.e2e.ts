@@ -220,7 +220,7 @@ suite("checkout", () => {
     await page.getByLabel("insufficient funds").check();
     await pay(page).click();
     await sees(page, "Your bank declined the card: not enough funds.");
-    assert.equal(await page.evaluate("document.activeElement.getAttribute('role')"), "alert");
+    await page.getByRole("alert").and(page.locator(":focus")).waitFor();
     assert.ok(await page.getByLabel("Visa ends in 4242").first().isChecked());
     forgetRefusals(watched, 402);
     await mustBeSound(watched, "declined");
