@@ -28,39 +28,58 @@ const DEFAULT_MARKER = "the-secret-default";
 const KEY_MARKER = "sk-the-secret-provider-key";
 const ANSWER_MARKER = "the-secret-answer";
 
-const DEADLINES = { connectMs: 5_000, firstByteMs: 600, idleMs: 600, totalMs: 4_000 };
+interface Shop {
+  market: Market;
+  owner: Client;
+  productId: string;
+}
 
 let provider: ProviderServer;
 let market: Market;
 let owner: Client;
 let productId: string;
+/** The shop of these three. Each of the others shortens one deadline, so that a busy machine meets no other. */
+let patient: Shop;
+let noFirstByte: Shop;
+let noSilence: Shop;
 before(async () => {
   provider = await startProviderServer({ key: KEY_MARKER });
-  market = await openMarket({ providers: providersAt(provider), deadlines: DEADLINES });
-  owner = await market.createUser();
-  productId = await createDraft(owner, {
-    content: `${PROMPT_MARKER} {{topic}} {{more=${DEFAULT_MARKER}}}`,
-    compatibility: ["openai", "anthropic", "google"],
-  });
+  patient = await openShop({});
+  noFirstByte = await openShop({ firstByteMs: 600 });
+  noSilence = await openShop({ idleMs: 600 });
+  ({ market, owner, productId } = patient);
 });
 after(async () => {
-  await market.close();
+  for (const shop of [patient, noFirstByte, noSilence]) await shop.market.close();
   await provider.close();
 });
 
+async function openShop(deadlines: { firstByteMs?: number; idleMs?: number }): Promise<Shop> {
+  const market = await openMarket({ providers: providersAt(provider), deadlines });
+  const owner = await market.createUser();
+  const productId = await createDraft(owner, {
+    content: `${PROMPT_MARKER} {{topic}} {{more=${DEFAULT_MARKER}}}`,
+    compatibility: ["openai", "anthropic", "google"],
+  });
+  return { market, owner, productId };
+}
+
 const variables = { topic: VALUE_MARKER };
 const formats = ["openai", "anthropic", "google", "openai-compatible"];
-const keyOf = (format: string, more: object = {}) =>
-  createProviderKey(owner, {
+const keyOf = (format: string, more: object = {}, by = owner) =>
+  createProviderKey(by, {
     provider: format,
     key: KEY_MARKER,
     ...(format === "openai-compatible" && { baseUrl: provider.url }),
     ...more,
   });
-const fails = async (apiKeyId: string) =>
-  run(owner, { productId, apiKeyId, variables, options: { model: "some-model" } });
-const statusOf = async (apiKeyId: string) => {
-  const { body } = await owner.get("/v1/ai/keys?limit=100");
+const fails = async (apiKeyId: string, shop = patient) =>
+  run(shop.owner, {
+    ...{ productId: shop.productId, apiKeyId, variables },
+    options: { model: "some-model" },
+  });
+const statusOf = async (apiKeyId: string, by = owner) => {
+  const { body } = await by.get("/v1/ai/keys?limit=100");
   return body.data.find(({ id }: { id: string }) => id === apiKeyId).status;
 };
 
@@ -71,15 +90,21 @@ function mustTellNothing(text: string, what: string) {
 }
 
 /** Asserts that the response and the history agree about the error. */
-async function assertFault(reply: Reply, status: number, code: ErrorCode, details: object = {}) {
+async function assertFault(
+  reply: Reply,
+  status: number,
+  code: ErrorCode,
+  details: object = {},
+  by = owner,
+): Promise<void> {
   const errorDetails = assertError(reply, status, code);
   mustTellNothing(reply.text, "the answer");
   const { executionId, provider: _, attempts, ...facts } = errorDetails;
-  const row = await newestRun(owner);
+  const row = await newestRun(by);
   assert.equal(row.id, executionId);
   assert.deepEqual([row.status, row.error.code], ["failed", code]);
   assert.equal(row.error.message, reply.body.error.message);
-  assert.equal((await owner.get(`/v1/ai/executions/${row.id}`)).body.data.attempts, attempts);
+  assert.equal((await by.get(`/v1/ai/executions/${row.id}`)).body.data.attempts, attempts);
   assert.deepEqual({ attempts, ...facts }, { source: "provider", attempts: 1, ...details });
 }
 
@@ -88,7 +113,7 @@ interface Fault {
   replies: (Misbehaviour | Raw | { answer: Answer })[];
   status: number;
   code: ErrorCode;
-  details?: object;
+  details?: { phase?: string; status?: number } & Record<string, unknown>;
   retryAfter?: string;
 }
 
@@ -194,20 +219,22 @@ suite("provider error of POST /v1/ai/execute", () => {
     test(`${when}: ${status} ${code}`, async () => {
       // A deadline takes its whole time.
       const tried = code === "PROVIDER_TIMEOUT" ? oneOf(formats, at % formats.length) : sampleOf(formats, at);
+      const shop = { first_byte: noFirstByte, idle: noSilence }[details?.phase ?? ""] ?? patient;
       for (const format of tried) {
-        const apiKeyId = await keyOf(format);
+        const apiKeyId = await keyOf(format, {}, shop.owner);
         for (const reply of replies) provider.next(reply);
-        const reply = await fails(apiKeyId);
+        const reply = await fails(apiKeyId, shop);
         const errorDetails = assertError(reply, status, code);
         // The status for these differs between providers.
         const differs = !details || !("status" in details);
-        await assertFault(reply, status, code, {
+        const expected = {
           ...(differs && errorDetails.status !== undefined && { status: errorDetails.status }),
           ...details,
-        });
+        };
+        await assertFault(reply, status, code, expected, shop.owner);
         assert.equal(reply.headers.get("retry-after"), retryAfter);
         assert.equal(errorDetails.provider, format);
-        assert.equal(await statusOf(apiKeyId), "valid", "says nothing about the key");
+        assert.equal(await statusOf(apiKeyId, shop.owner), "valid", "says nothing about the key");
       }
     });
   }
@@ -339,7 +366,7 @@ suite("provider error of POST /v1/ai/execute", () => {
   test("answers slower than the total deadline: 504 in the phase total", async () => {
     const hasty = await openMarket({
       providers: providersAt(provider),
-      deadlines: { ...DEADLINES, firstByteMs: 5_000, totalMs: 200 },
+      deadlines: { totalMs: 200 },
     });
     try {
       const somebody = await hasty.createUser();
