@@ -116,27 +116,26 @@ suite("Prefer: respond-async", () => {
   });
 });
 
-test("shutdown: waits for running executions and aborts them after the grace period", async () => {
-  const shop = await openMarket({ providers: providersAt(provider), graceMs: 300 });
-  const database = new pg.Client({ connectionString: shop.target });
-  await database.connect();
-  const somebody = await shop.createUser();
-  const request = { productId: await createDraft(somebody), apiKeyId: await createProviderKey(somebody) };
-  const gated = gatedPieces();
-  provider.next({ stream: { gate: gated.gate } });
-  provider.next({ stream: { pieces: ["One "], breaks: "stall" } });
-  await run(somebody, request, ASYNC);
-  await run(somebody, request, ASYNC);
-  const closing = shop.service.close();
-  gated.allowAll();
-  await closing;
-  const { rows } = await database.query("select status, error_code as code from executions order by status");
-  await database.end();
-  assert.deepEqual(rows, [
-    { status: "completed", code: null },
-    { status: "failed", code: "shutdown" },
-  ]);
-});
+for (const [words, graceMs, expected] of [
+  ["waits for a running execution", 3_600_000, { status: "completed", code: null }],
+  ["aborts a running execution after the grace period", 100, { status: "failed", code: "shutdown" }],
+] as const)
+  test(`shutdown: ${words}`, async () => {
+    const shop = await openMarket({ providers: providersAt(provider), graceMs });
+    const database = new pg.Client({ connectionString: shop.target });
+    await database.connect();
+    const somebody = await shop.createUser();
+    const request = { productId: await createDraft(somebody), apiKeyId: await createProviderKey(somebody) };
+    const gated = gatedPieces();
+    provider.next({ stream: { gate: gated.gate } });
+    await run(somebody, request, ASYNC);
+    const closing = shop.service.close();
+    if (expected.status === "completed") gated.allowAll();
+    await closing;
+    const { rows } = await database.query("select status, error_code as code from executions");
+    await database.end();
+    assert.deepEqual(rows, [expected]);
+  });
 
 test("run of a dead process: its stream ends with a failure, and no second call is made", async () => {
   const before = provider.requests.length;

@@ -296,9 +296,13 @@ test("silent run: the stream opens after a while and ends with the error", async
   const { liveRuns: live } = market.service.ctx;
   const { opensAfterMs } = live;
   live.opensAfterMs = 0;
-  provider.next("reset");
-  const { types, end } = await readWholeStream(await opens("openai"));
+  const gated = gatedPieces();
+  provider.next({ stream: { pieces: [], breaks: "cut", gate: gated.gate } });
+  const listener = await opens("openai");
   live.opensAfterMs = opensAfterMs;
+  // An earlier error would be the response.
+  gated.allowAll();
+  const { types, end } = await readWholeStream(listener);
   assert.deepEqual([types, end.code], [["execution.started", "execution.failed"], "PROVIDER_BAD_RESPONSE"]);
 });
 

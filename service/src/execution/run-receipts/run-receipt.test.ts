@@ -125,8 +125,12 @@ test("run that is open, deleted or another user's: no receipt", async () => {
   assertError(await ask(buyer, "exec_nothing"), 404, "EXECUTION_NOT_FOUND");
   await buyer.delete(`/v1/ai/executions/${executionId}`);
   assertError(await ask(buyer, executionId), 404, "EXECUTION_NOT_FOUND");
-  const slow = run(buyer, { productId, options: { model: "sandbox-slow" } }, { prefer: "respond-async" });
-  const { executionId: running } = (await slow).body.data;
+  const apiKeyId = await createProviderKey(buyer);
+  provider.next("hang");
+  const arrival = provider.nextRequest();
+  const open = await run(buyer, { productId, apiKeyId }, { prefer: "respond-async" });
+  const { executionId: running } = open.body.data;
+  await arrival;
   assert.equal(assertError(await ask(buyer, running), 409, "INVALID_STATE").current, "running");
   await buyer.post(`/v1/ai/executions/${running}/cancel`);
 });
