@@ -44,11 +44,14 @@ suite("POST /v1/ai/executions/:id/cancel", () => {
     });
     provider.next({ answer: { text: "one" } });
     provider.next("hang");
+    const before = provider.requests.length;
     const id = await startExecution(author, workflowId, withOpenai());
+    // The step runs before its call arrives.
     await becomes(
-      () => stepOf(author, id, "second"),
-      (step) => step?.status === "running",
+      async () => provider.requests.length - before,
+      (calls) => calls === 2,
     );
+    assert.equal((await stepOf(author, id, "second")).status, "running");
     await cancelExecution(author, id);
     await provider.clientGone;
     assert.deepEqual(await statusesOf(id), ["first completed", "second canceled"]);
