@@ -8,7 +8,6 @@ import { exportOf, JSONL, jsonLines, MARKDOWN, sendImport, ZIP, zipOf } from "..
 import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { askedDuring, costOf } from "../../../test/statements.ts";
-import { until } from "../../../test/until.ts";
 import { picture, sendImage, uploadFile } from "../../../test/uploads.ts";
 import { anonymizeAccount, lockAccountForClosing } from "../../accounts/people/accounts.ts";
 import type { Member } from "../../core/context.ts";
@@ -546,16 +545,13 @@ suite("POST /products/import: known products", () => {
   test("many parallel imports of one seller: connections remain for other requests", async () => {
     const user = await market.createUser();
     const other = await market.createUser();
-    const { db, pool } = market.service.ctx;
-    const isWaiting = async () =>
-      (await pool.query("select from pg_stat_activity where wait_event_type = 'Lock' limit 1")).rows.length >
-      0;
+    const { db } = market.service.ctx;
     const replies = await db.transaction().execute(async (tx) => {
       await tx.updateTable("users").set({ bio: "held" }).where("id", "=", user.userId).execute();
       const sent = Array.from({ length: 10 }, (_, at) =>
         sendImport(user, jsonLines({ ...haiku, id: `p${at}` })),
       );
-      await until("an import waits for the lock", isWaiting);
+      await waitForBlockedStatements(market);
       for (let at = 0; at < runs(30); at++) assert.equal((await other.get("/v1/products")).status, 200);
       return sent;
     });

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import pg from "pg";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { inFullRun, isFullSize, runs } from "../../../test/full-size.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, clientOf, type Market, openMarket } from "../../../test/market.ts";
 import { statementsOf } from "../../../test/statements.ts";
 import { until } from "../../../test/until.ts";
@@ -101,10 +102,7 @@ suite("a list under load", () => {
     const gone = new AbortController();
     const headers = { authorization: `Bearer ${reader.key}` };
     const pending = fetch(`${market.origin}/v1/products?tag=gone`, { headers, signal: gone.signal });
-    await until(
-      "it is being read",
-      async () => (await pool.query("select from pg_locks where not granted")).rowCount! > 0,
-    );
+    await waitForBlockedStatements(market);
     gone.abort();
     await assert.rejects(pending);
     await blocker.query("commit");

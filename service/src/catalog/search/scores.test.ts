@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import type { Facets, ProductCard } from "@stoa/contract";
 import { startEvaluation, storeTestSet, untilEvaluated } from "../../../test/evaluations.ts";
 import { createDraft, createProduct } from "../../../test/factories.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { askedDuring } from "../../../test/statements.ts";
 import { startWorker } from "../../../test/workflows.ts";
@@ -190,8 +191,7 @@ test("the end of an evaluation beside a release: it waits, and sees the new vers
   await release.query("begin");
   await release.query("update products set released = '{9,0,0}' where id = $1", [productId]);
   const refresh = pool.query("select refresh_product_scores($1)", [productId]);
-  const ended = await Promise.race([refresh, new Promise((resolve) => setTimeout(resolve, 50, "waits"))]);
-  assert.equal(ended, "waits");
+  await Promise.race([waitForBlockedStatements(market), refresh.then(() => assert.fail("it did not wait"))]);
   await release.query("commit");
   release.release();
   await refresh;

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { runs } from "../../../test/full-size.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import type { Client } from "../../../test/market.ts";
 import { run } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
@@ -164,7 +165,7 @@ test("reopenRun: a run that is reopened by another call and fails again meanwhil
   const retry = await ctx.db.transaction().execute(async (tx) => {
     assert.ok(await reopenRun(tx, failed.id));
     const concurrent = ctx.db.transaction().execute((other) => reopenRun(other, failed.id));
-    await untilBlocked();
+    await waitForBlockedStatements(market);
     await tx
       .updateTable("executions")
       .set({ status: "failed", completedAt: market.clock.now })
@@ -178,17 +179,6 @@ test("reopenRun: a run that is reopened by another call and fails again meanwhil
   ]);
   assert.deepEqual(sums.rows, []);
 });
-
-const untilBlocked = () =>
-  becomes(
-    async () =>
-      (
-        await market.query(
-          "select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%executions%'",
-        )
-      ).rows.length,
-    (blocked) => blocked > 0,
-  );
 
 interface RunRow {
   productId: string;

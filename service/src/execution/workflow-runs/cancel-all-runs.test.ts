@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { sql } from "kysely";
 import { createDraft } from "../../../test/factories.ts";
 import { isFullSize } from "../../../test/full-size.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import type { Client } from "../../../test/market.ts";
 import { createProviderKey, run } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
@@ -164,12 +165,10 @@ test("ban that waits for a lock of a checkpoint: holds no lock that the checkpoi
     "exec",
     await startExecution(owner, await createWorkflow(owner, { steps: [echoStep("a", "x")] })),
   );
-  const waits = async () =>
-    (await market.query("select from pg_locks where not granted and locktype = 'transactionid'")).rows.length;
   const banned = await market.service.ctx.db.transaction().execute(async (tx) => {
     await sql`select from executions where id = ${id} for no key update`.execute(tx);
     const ban = setBan("ban", owner);
-    await becomes(waits, (count) => count > 0);
+    await waitForBlockedStatements(market);
     await sql`select from workflow_runs where execution_id = ${id} for no key update nowait`.execute(tx);
     return { ban };
   });
