@@ -666,7 +666,9 @@ test("a proof of an evaluation with hidden cases and a judge: valid, without any
   for (const guess of guesses)
     assert.ok(!published.includes(digestOf(guess).toString("hex")), "a right guess cannot be confirmed");
   const content = readStatement(proof);
-  assert.doesNotMatch(content + JSON.stringify(proof.cases), /Snow|snow/);
+  // A salt is random, and may contain a short word.
+  const shown = proof.cases.map(({ salt: _, ...one }) => one);
+  assert.doesNotMatch(content + JSON.stringify(shown), /Snow|snow/);
 });
 
 test("a proof whose rubrics are all in hidden cases: judgments and answers that are left out are refused", async () => {
