@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { permissions } from "@stoa/contract";
 import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { becomes } from "../../../test/until.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { mintKey } from "./api-key.ts";
@@ -36,11 +36,11 @@ async function lastUsed(key: string): Promise<Date | null> {
 
 /** A request does not wait for the write of its last use. */
 async function lastUsedIs(key: string, expected: Date): Promise<void> {
-  for (let tries = 0; tries < 500; tries++) {
-    if ((await lastUsed(key))?.getTime() === expected.getTime()) return;
-    await sleep(10);
-  }
-  assert.deepEqual(await lastUsed(key), expected);
+  await becomes(
+    () => lastUsed(key),
+    (at) => at?.getTime() === expected.getTime(),
+    "the last use",
+  );
 }
 
 test("an invalid key, for any reason: the same answer", async () => {

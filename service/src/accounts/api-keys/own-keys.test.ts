@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { permissions } from "@stoa/contract";
 import fc from "fast-check";
 import { dumpDatabase } from "../../../test/dump.ts";
@@ -214,8 +213,7 @@ suite("GET /api-keys", () => {
     await ask(key);
     const used = market.clock.now.toISOString();
     // A request does not wait for the write of its last use.
-    for (let tries = 0; tries < 500 && (await listed(owner))[0]!["lastUsedAt"] === null; tries++)
-      await sleep(10);
+    await until("the last use is stored", async () => (await listed(owner))[0]!["lastUsedAt"]);
     assert.equal((await listed(owner))[0]!["lastUsedAt"], used);
   });
 

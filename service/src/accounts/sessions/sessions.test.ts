@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { after, before, suite, test } from "node:test";
 import { decodeJwt, decodeProtectedHeader } from "jose";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { becomes } from "../../../test/until.ts";
 import { DAY_MS } from "../../core/dates.ts";
 import { toId } from "../../core/ids.ts";
 import { authenticateSession, endSessions, startSession } from "./sessions.ts";
@@ -139,9 +140,9 @@ test("a database dump: contains no usable session", async () => {
 /** A request does not wait for the write of its last use. */
 async function lastSeenIsNow(token: string): Promise<void> {
   const { sessionId } = (await authenticateSession(market.service.ctx, token))!;
-  for (let tries = 0; tries < 500; tries++) {
+  const lastSeen = async (): Promise<Date> => {
     const { rows } = await market.query("select last_seen_at as at from sessions where id = $1", [sessionId]);
-    if ((rows[0].at as Date).getTime() === market.clock.now.getTime()) return;
-  }
-  assert.fail("the last use was not written");
+    return rows[0].at;
+  };
+  await becomes(lastSeen, (at) => at.getTime() === market.clock.now.getTime(), "the last use");
 }

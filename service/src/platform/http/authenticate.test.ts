@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { permissions } from "@stoa/contract";
 import { haiku } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { becomes } from "../../../test/until.ts";
 import { mintKey } from "../../accounts/api-keys/api-key.ts";
 import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
 
@@ -149,8 +149,7 @@ suite("an API key", () => {
     const useUntil = async (moment: number) => {
       await user.get("/v1/products");
       // A request does not wait for this write, which may need a new connection.
-      for (let tries = 0; (await lastUse()) !== moment && tries < 500; tries++) await sleep(10);
-      assert.equal(await lastUse(), moment);
+      await becomes(lastUse, (at) => at === moment, "the last use");
     };
     assert.equal(await lastUse(), undefined);
     const first = market.clock.now.getTime();
