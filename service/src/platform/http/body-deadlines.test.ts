@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, before, suite, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { endpoints } from "@stoa/contract";
 import pg from "pg";
 import { createDraft } from "../../../test/factories.ts";
 import { sampleOf } from "../../../test/full-size.ts";
 import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { UploadTimeout } from "./body-deadlines.ts";
 
 const IDLE_MS = 300;
 
@@ -77,6 +78,25 @@ suite("a body that stops after its first byte: the connection closes", () => {
 test("a body of single slow bytes: the connection closes", async () => {
   const answer = await untilClosed(begin("POST /api/auth/login", JSON_BODY), { every: 50 });
   assert.match(answer, /arrived at less than 100 bytes a second/);
+});
+
+test("a body that arrives while the event loop is busy: is read before its deadline is checked", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const timeout = new UploadTimeout({ idleMs: IDLE_MS, totalMs: 60_000, bytesPerSecond: 1 });
+  t.after(timeout.end);
+  let isLate = false;
+  timeout.late.catch(() => {
+    isLate = true;
+  });
+  const passWindow = async (arrives: string) => {
+    t.mock.timers.tick(IDLE_MS);
+    // The event loop reads sockets after its timers.
+    timeout.stream.write(arrives);
+    await nextTurn();
+    return isLate;
+  };
+  assert.equal(await passWindow("x"), false);
+  assert.equal(await passWindow(""), true);
 });
 
 test("an endless fast body: ends at the total deadline", async () => {
