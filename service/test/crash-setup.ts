@@ -11,6 +11,7 @@ import {
 import { DEAD_AFTER_SECONDS } from "../src/platform/http/idempotency.ts";
 import { type CrashingService, startCrashingService } from "./crashing-service.ts";
 import { type Market, type MarketOptions, openMarket, type Reply } from "./market.ts";
+import { becomes } from "./until.ts";
 
 /** A market whose processes crash, and a payment provider that survives them. */
 export interface CrashSetup {
@@ -80,10 +81,7 @@ export async function repeatAfterCrash(
   silentMs = DEAD_AFTER_SECONDS * 1000 + 1,
 ): Promise<Reply> {
   clock.forward(silentMs);
-  let reply = await repeat();
-  for (let tries = 1; tries < 100 && reply.body.error?.code === "IDEMPOTENCY_IN_PROGRESS"; tries++)
-    reply = await repeat();
-  return reply;
+  return becomes(repeat, ({ body }) => body.error?.code !== "IDEMPOTENCY_IN_PROGRESS", "a released key");
 }
 
 /** Asserts that the process died during the request. */
