@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
-import { beforeEach, test } from "node:test";
+import { beforeEach, type TestContext, test } from "node:test";
 import type { Client } from "../../../test/market.ts";
-import { drain } from "../../../test/until.ts";
+import { drain, until } from "../../../test/until.ts";
 import type { WebhookReceiver } from "../../../test/webhook-receiver.ts";
-import { MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
+import { HOUR_MS, MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import type { DeliveryWorker } from "./delivery-worker.ts";
 
-// Each of these tests waits for the timeout, which a busy machine must not reach before the receiver has the request.
-const postDeadlines = { totalMs: 600 };
+/** No test takes that long: `holdDeadlines` ends the calls. */
+const postDeadlines = { totalMs: HOUR_MS };
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newDeliveryWorker, receiver } =
   await openWebhookMarket({ postDeadlines });
 let owner: Client;
@@ -15,14 +15,41 @@ beforeEach(async () => {
   owner = await market.createUser();
 });
 
-test("receivers that never answer or drip: are retried, and the log has the reason", async () => {
+/**
+ * Returns a function that lets the deadlines of all calls pass. On a busy machine, a short real one could pass before the receiver
+ * has the request.
+ */
+function holdDeadlines(t: TestContext): () => void {
+  const deadlines: (() => void)[] = [];
+  const { setTimeout } = globalThis;
+  t.mock.method(globalThis, "setTimeout", (onTimeout: () => void, ms?: number, ...values: []) => {
+    if (ms === postDeadlines.totalMs) deadlines.push(onTimeout);
+    return setTimeout(onTimeout, ms, ...values);
+  });
+  return () => {
+    for (const pass of deadlines.splice(0)) pass();
+  };
+}
+
+test("receivers that never answer or drip: are retried, and the log has the reason", async (t) => {
+  const passDeadlines = holdDeadlines(t);
   const silent = await hasEndpoint(owner, { url: `${receiver.url}/silent` });
   const dripping = await hasEndpoint(owner, { url: `${receiver.url}/drips` });
+  let drops = 0;
   receiver.answer = (response, { path }) => {
-    if (path === "/drips") setInterval(() => response.write("."), 50).unref();
+    if (path !== "/drips") return;
+    const drip = setInterval(() => {
+      response.write(".");
+      drops++;
+    }, 5);
+    response.on("close", () => clearInterval(drip));
   };
   await happens(owner);
-  await deliver();
+  const worker = newDeliveryWorker();
+  await drain(() => worker.runOnce());
+  await until("both have the request", () => receiver.received.length === 2 && drops > 2);
+  passDeadlines();
+  await worker.idle();
   for (const endpoint of [silent, dripping]) {
     const [delivery] = await deliveriesOf(owner, endpoint);
     assert.equal(delivery.status, "retrying");
@@ -32,7 +59,8 @@ test("receivers that never answer or drip: are retried, and the log has the reas
   assert.deepEqual(receiver.received.map(({ path }) => path).sort(), ["/drips", "/silent"]);
 });
 
-test("hanging endpoint: gets one attempt at a time, and eight again when it answers", async () => {
+test("hanging endpoint: gets one attempt at a time, and eight again when it answers", async (t) => {
+  const passDeadlines = holdDeadlines(t);
   const pending: (() => void)[] = [];
   const hang: WebhookReceiver["answer"] = (response) => void pending.push(() => response.end());
   const beginAll = async (worker: DeliveryWorker) => {
@@ -46,12 +74,17 @@ test("hanging endpoint: gets one attempt at a time, and eight again when it answ
   for (let n = 0; n < 8; n++) await happens(owner, `${n}`);
   receiver.answer = hang;
   const worker = newDeliveryWorker();
+  const endByDeadlines = async (arrived: number) => {
+    await until("all have arrived", () => pending.length === arrived);
+    passDeadlines();
+    await worker.idle();
+  };
   assert.equal(await beginAll(worker), 8);
-  await worker.idle();
+  await endByDeadlines(8);
   market.clock.forward(MINUTE_MS);
   assert.equal(await beginAll(worker), 1);
+  await endByDeadlines(9);
   receiver.answer = 200;
-  await worker.idle();
   market.clock.forward(5 * MINUTE_MS);
   await deliver(worker);
   receiver.answer = hang;
