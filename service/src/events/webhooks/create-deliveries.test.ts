@@ -6,8 +6,8 @@ import { drain } from "../../../test/until.ts";
 import { openWebhookMarket } from "../../../test/webhooks.ts";
 import { createDeliveries } from "./create-deliveries.ts";
 
-/** Short, so that no test waits long for a frozen process, but longer than the pauses of a busy machine between two statements. */
-const transactionTimeouts = { idleMs: 1_000, lockMs: 1_500 };
+/** A short wait for locks. Transactions may be idle for longer than the pauses of a busy machine between two statements. */
+const transactionTimeouts = { idleMs: 7_000, lockMs: 1_500 };
 const { deliver, happens, hasEndpoint, market, newDeliveryWorker, receiver } = await openWebhookMarket({
   transactionTimeouts,
 });
@@ -105,6 +105,9 @@ test("worker frozen in a transaction: other endpoints get deliveries, and Postgr
   frozen.on("error", () => {});
   try {
     await frozen.query("begin");
+    const idleTime = await frozen.query("show idle_in_transaction_session_timeout");
+    assert.deepEqual(idleTime.rows, [{ idle_in_transaction_session_timeout: "7s" }]);
+    await frozen.query("set local idle_in_transaction_session_timeout = 0");
     await frozen.query("select from webhook_queues for no key update");
     const other = await market.createUser();
     await hasEndpoint(other, { url: `${receiver.url}/other` });
@@ -116,6 +119,8 @@ test("worker frozen in a transaction: other endpoints get deliveries, and Postgr
       receiver.received.map(({ path }) => path),
       ["/other"],
     );
+    // The end of its idle time.
+    await frozen.query("set local idle_in_transaction_session_timeout = 100");
     const { status } = await owner.patch(`/v1/webhooks/${endpoint.id}`, { description: "after it" });
     assert.equal(status, 200);
     await deliver();
