@@ -9,7 +9,7 @@ import { type EventReader, openEventStream } from "../../../test/event-stream.ts
 import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { statementsOfProcess } from "../../../test/statements.ts";
-import { drain, until } from "../../../test/until.ts";
+import { becomes, drain, until } from "../../../test/until.ts";
 import { DAY_MS } from "../../core/dates.ts";
 import { newUuid, toId } from "../../core/ids.ts";
 import { publishEvent } from "../outbox/outbox.ts";
@@ -20,11 +20,13 @@ const BEGINNING = "evt_00000000000000000000000000";
 
 let market: Market;
 let owner: Client;
+/** A stream begins with the values of that moment. */
+const streamTimeouts = { pingMs: 40, authCheckMs: 40, stallMs: 30_000 };
 /** Open streams of this test, and the number of all that were opened. */
 const open: EventReader[] = [];
 let opened = 0;
 before(async () => {
-  market = await openMarket({ streamTimeouts: { pingMs: 40, authCheckMs: 40, stallMs: 400 } });
+  market = await openMarket({ streamTimeouts });
 });
 beforeEach(async () => {
   owner = await market.createUser();
@@ -264,7 +266,12 @@ test("client that does not read: is not polled for, disconnected, and can resume
     read += page.length;
     return page;
   };
-  const listener = await openStream("", after_(BEGINNING));
+  // No other stream may stall while the machine is busy.
+  const { stallMs } = streamTimeouts;
+  streamTimeouts.stallMs = 400;
+  const listener = await openStream("", after_(BEGINNING)).finally(() => {
+    streamTimeouts.stallMs = stallMs;
+  });
   listener.pause();
   await untilOpen(0);
   feed.next = next;
@@ -284,6 +291,13 @@ test("client that disconnects: frees its stream", async () => {
   await untilOpen(0);
   await publishReview();
   await fanOut();
+  // A request does not wait for this write.
+  await until("the last use is stored", async () => {
+    const { rows } = await market.query("select last_used_at from api_keys where user_id = $1", [
+      owner.userId,
+    ]);
+    return rows[0].last_used_at;
+  });
   assert.deepEqual(await statementsOfProcess(() => sleep(500)), []);
 });
 
@@ -333,12 +347,19 @@ test("many idle streams: one small query several times a second", async () => {
   const others = await Promise.all(Array.from({ length: 5 }, () => market.createUser()));
   for (const who of others) for (let at = 0; at < 5; at++) await openStream("", {}, who);
   await sleep(300);
-  const statements = await statementsOfProcess(() => sleep(1_000));
-  const pollStatements = statements.filter(
-    (text) => text.includes("from events") || text.includes("event_recipients"),
-  );
-  assert.ok(pollStatements.length >= 3 && pollStatements.length <= 6, `${pollStatements.length} polls`);
-  assert.ok(pollStatements.every((text) => text.includes("max(seq)")));
+  const pollForASecond = async (): Promise<number> => {
+    const begun = performance.now();
+    const statements = await statementsOfProcess(() => sleep(1_000));
+    const most = 1 + Math.ceil((performance.now() - begun) / 200);
+    const pollStatements = statements.filter(
+      (text) => text.includes("from events") || text.includes("event_recipients"),
+    );
+    assert.ok(pollStatements.length <= most, `${pollStatements.length} polls, at most ${most}`);
+    assert.ok(pollStatements.every((text) => text.includes("max(seq)")));
+    return pollStatements.length;
+  };
+  // A busy machine delays polls; it never adds any.
+  await becomes(pollForASecond, (polls) => polls >= 3, "three polls in a second");
 });
 
 test("database outage: streams continue, also those whose credential was checked meanwhile", async () => {
@@ -353,10 +374,7 @@ test("database outage: streams continue, also those whose credential was checked
     throw Object.assign(new Error("away"), { code: "ECONNREFUSED" });
   }) as unknown as typeof query;
   try {
-    for (let tries = 0; refused.polls < 2 || refused.authChecks < 2; tries++) {
-      assert.ok(tries < 1_000, `too few queries failed: ${JSON.stringify(refused)}`);
-      await sleep(20);
-    }
+    await until("queries have failed", () => refused.polls >= 2 && refused.authChecks >= 2);
   } finally {
     pool.query = query;
     Reflect.deleteProperty(notifications, "areCurrent");
@@ -368,7 +386,8 @@ test("database outage: streams continue, also those whose credential was checked
 });
 
 test("shutdown: all streams end at once, also those without a reader", async () => {
-  const closing = await openMarket();
+  // Closing that waits for a reader never ends.
+  const closing = await openMarket({ graceMs: DAY_MS, streamTimeouts: { stallMs: DAY_MS } });
   const who = await closing.createUser();
   const { ctx } = closing.service;
   for (let at = 0; at < 60; at++)
@@ -384,9 +403,7 @@ test("shutdown: all streams end at once, also those without a reader", async () 
   unread.pause();
   unsubscribe("http.server.request.start", note);
   await until("a socket is full", () => sockets.some((socket) => socket.writableNeedDrain));
-  const begun = performance.now();
   await closing.close();
-  assert.ok(performance.now() - begun < 2_000, "closing waits for no reader");
   assert.equal(await silent.ended, true);
   unread.resume();
   assert.equal(await unread.ended, false);
