@@ -100,7 +100,7 @@ function callAnswered(
 }
 
 /** A `select` of a function that writes. */
-export const callsWritingFunction = (text: string): boolean => /\bplace_order\(/.test(text);
+const callsWritingFunction = (text: string): boolean => /\bplace_order\(/.test(text);
 
 /** What a request costs the database. */
 export function costOf(asked: Asked[]): { statements: number; roundTrips: number; transactions: number } {
