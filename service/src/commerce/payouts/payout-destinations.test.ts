@@ -40,9 +40,18 @@ test("acct_test_fails: failed, and the amount is available again", async () => {
   assert.partialDeepStrictEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
 });
 
-test("acct_test_returns: returned after completion, by webhook", async () => {
+test("acct_test_returns: returned after completion, by webhook", async (t) => {
+  const { payments } = market.service.ctx.integrations;
+  const { findPayout } = payments;
+  // The webhook follows in 50 ms, perhaps before the response.
+  const answered = Promise.withResolvers<void>();
+  t.mock.method(payments, "findPayout", async (id: string) => {
+    await answered.promise;
+    return findPayout(id);
+  });
   const { seller, payout } = await payOutTo("acct_test_returns");
   assert.equal(payout.status, "completed");
+  answered.resolve();
   await until("the notice came", async () => (await statusOf(seller, payout.id)) === "returned");
   assert.partialDeepStrictEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
   const [message] = await emailsToUser(market, seller.userId);
