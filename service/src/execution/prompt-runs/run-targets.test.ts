@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, suite, test } from "node:test";
+import { after, before, beforeEach, suite, type TestContext, test } from "node:test";
 import fc from "fast-check";
 import { sql } from "kysely";
 import { buyProduct, createDraft, createProduct, refundEverything } from "../../../test/factories.ts";
@@ -117,16 +117,18 @@ const rowsWith = async (keyId: string) => {
   return rows;
 };
 
-/** Holds up the statements that write runs until three of them wait, so that the last one writes several runs. */
-const withGroups = (work: () => Promise<unknown>) =>
+/** Holds up the statements that write runs until all `count` runs have given theirs, so that the last ones share some. */
+const withGroups = (t: TestContext, method: "begin" | "end", count: number, work: () => Promise<unknown>) =>
   market.service.ctx.db.transaction().execute(async (tx) => {
+    await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx);
     await sql`lock table provider_calls in exclusive mode`.execute(tx);
+    const { mock } = t.mock.method(market.service.ctx.runWriter, method);
     const done = work();
-    await waitForBlockedStatements(market, 3);
+    await until("each run has given its statement", () => mock.callCount() >= count);
     return { done };
   });
 
-test("parallel runs: share statements, write what they write alone, and a run without its right is refused", async () => {
+test("parallel runs: share statements, write what they write alone, and a run without its right is refused", async (t) => {
   const other = await market.createUser({ name: "Other" });
   await buyProduct(other, productId);
   const otherKeyId = await createProviderKey(other);
@@ -146,7 +148,7 @@ test("parallel runs: share statements, write what they write alone, and a run wi
     for (const { status, text } of await Promise.all(sending)) assert.equal(status, 200, text);
     assertError(await refused, 403, "UNAUTHORIZED");
   };
-  const names = await namesOf(async () => (await withGroups(runAll)).done);
+  const names = await namesOf(async () => (await withGroups(t, "begin", 21, runAll)).done);
   await setStatus("active");
   assert.equal(provider.requests.length, sent + 20);
   assert.ok(names.includes("begin_runs"), names.join(" "));
@@ -160,7 +162,7 @@ test("parallel runs: share statements, write what they write alone, and a run wi
   );
 });
 
-test("run whose row is locked: runs that end with it do not wait for it", async () => {
+test("run whose row is locked: runs that end with it do not wait for it", async (t) => {
   const keyId = await createProviderKey(buyer, { provider: "openrouter" });
   let completed = 0;
   const runs = Array.from({ length: 12 }, async () => {
@@ -172,15 +174,12 @@ test("run whose row is locked: runs that end with it do not wait for it", async 
   // The runs began before.
   const names = await namesOf(async () => {
     await market.service.ctx.db.transaction().execute(async (tx) => {
+      await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx);
       await sql`select from executions where provider_key_id = ${toUuid("pkey", keyId)} order by id desc limit 1 for update`.execute(
         tx,
       );
-      await withGroups(async () => blocked.answer());
-      await until("all other runs have ended", async () => {
-        // PostgreSQL ends a transaction that is idle for long.
-        await sql`select 1`.execute(tx);
-        return completed === runs.length - 1;
-      });
+      await withGroups(t, "end", runs.length, async () => blocked.answer());
+      await until("all other runs have ended", () => completed === runs.length - 1);
     });
     await Promise.all(runs);
   }, statementsOfProcess);
