@@ -12,7 +12,7 @@ import pg from "pg";
 import { createProduct } from "../../../test/factories.ts";
 import { sampleOf } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
-import { until } from "../../../test/until.ts";
+import { becomes, until } from "../../../test/until.ts";
 import { assetPath } from "./assets.ts";
 import { StaticContent } from "./static-content.ts";
 
@@ -114,16 +114,12 @@ suite("a database that refuses writes", () => {
         "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'stoa' and datname = current_database()",
       );
       // Until PostgreSQL has closed the connections and the pool has noticed.
-      let reply: Reply;
-      const isSettled = () =>
-        reply.status === status && !reply.body.problems.includes("the database does not answer");
-      let tries = 0;
-      do reply = await shop.as(null).get("/readyz");
-      while (!isSettled() && ++tries < 1_000);
-      assert.deepEqual(
-        [reply.status, reply.body.problems],
-        [status, value === "on" ? ["the database is read-only"] : []],
+      const reply = await becomes(
+        () => shop.as(null).get("/readyz"),
+        ({ status: found, body }) =>
+          found === status && !body.problems.includes("the database does not answer"),
       );
+      assert.deepEqual(reply.body.problems, value === "on" ? ["the database is read-only"] : []);
     }
     await operator.end();
   });
