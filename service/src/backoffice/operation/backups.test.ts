@@ -188,7 +188,7 @@ suite("ledger verification", () => {
     const checking = async () =>
       (
         await market.query(
-          "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%ledger_entries%'",
+          "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%ledger_entries%'",
         )
       ).rows.length;
     await becomes(checking, (count) => count > 0);
