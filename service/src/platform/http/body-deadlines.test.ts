@@ -15,19 +15,26 @@ const IDLE_MS = 300;
 let market: Market;
 let member: Client;
 before(async () => {
-  const slow = { idleMs: IDLE_MS, totalMs: 900, bytesPerSecond: 100 };
-  market = await openMarket({ requestDeadlines: { headersMs: 300, body: slow, upload: slow } });
+  // A pause of the machine must not reach another deadline first, so `totalMs` and the default of `headersMs` are long.
+  const slow = { idleMs: IDLE_MS, totalMs: 60_000, bytesPerSecond: 100 };
+  market = await openMarket({ requestDeadlines: { body: slow, upload: slow } });
   member = await market.createUser();
 });
 after(() => market.close());
 
 /** Reads until the service closes the connection. The test runner's timeout is the upper bound. */
-function untilClosed(text: string, { every, drip = "x" }: { every?: number; drip?: string } = {}) {
-  const { hostname, port } = new URL(market.origin);
+function untilClosed(
+  text: string,
+  { every, drip = "x", origin = market.origin }: { every?: number; drip?: string; origin?: string } = {},
+) {
+  const { hostname, port } = new URL(origin);
   return new Promise<string>((resolve) => {
     let received = "";
-    const socket = connect(Number(port), hostname, () => socket.write(text));
-    const dripping = every === undefined ? undefined : setInterval(() => socket.write(drip), every);
+    let dripping: NodeJS.Timeout | undefined;
+    const socket = connect(Number(port), hostname, () => {
+      socket.write(text);
+      if (every !== undefined) dripping = setInterval(() => socket.write(drip), every);
+    });
     socket.on("data", (data) => {
       received += data;
     });
@@ -99,16 +106,21 @@ test("a body that arrives while the event loop is busy: is read before its deadl
   assert.equal(await passWindow(""), true);
 });
 
-test("an endless fast body: ends at the total deadline", async () => {
+test("an endless fast body: ends at the total deadline", async (t) => {
+  const body = { idleMs: IDLE_MS, totalMs: 900, bytesPerSecond: 100 };
+  const { origin, close } = await openMarket({ requestDeadlines: { body } });
+  t.after(close);
   const endless = JSON_BODY.map((line) => line.replace("1000", "100000"));
   const drip = "x".repeat(50);
-  const answer = await untilClosed(begin("POST /api/auth/login", endless), { every: 20, drip });
+  const answer = await untilClosed(begin("POST /api/auth/login", endless), { every: 20, drip, origin });
   assert.match(answer, /body: took longer than 0.9 seconds/);
 });
 
-test("stalled headers, or an idle connection: closed", async () => {
+test("stalled headers, or an idle connection: closed", async (t) => {
+  const { origin, close } = await openMarket({ requestDeadlines: { headersMs: 300 } });
+  t.after(close);
   const answers = await Promise.all(
-    ["POST /v1/products HTTP/1.1\r\nHost:", ""].map((text) => untilClosed(text)),
+    ["POST /v1/products HTTP/1.1\r\nHost:", ""].map((text) => untilClosed(text, { origin })),
   );
   for (const answer of answers) {
     assert.equal(statusOf(answer), "400");
