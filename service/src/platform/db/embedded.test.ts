@@ -284,8 +284,10 @@ test(
     const halfMade = async () => (await readdir(folder)).find((name) => name.startsWith("postgres.new"));
     await until("initdb has begun", halfMade);
     const orphan = await until("initdb runs", () => childOf(victim.pid));
-    await sleep(100);
     cleanUps.push(async () => endIfAlive(orphan));
+    // initdb continues, and the stopped process cannot complete the folder.
+    process.kill(victim.pid, "SIGSTOP");
+    await sleep(100);
     await victim.kill();
     assert.ok(await halfMade());
     await writeNote(await start(folder));
