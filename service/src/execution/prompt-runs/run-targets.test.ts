@@ -3,7 +3,6 @@ import { after, before, beforeEach, suite, type TestContext, test } from "node:t
 import fc from "fast-check";
 import { sql } from "kysely";
 import { buyProduct, createDraft, createProduct, refundEverything } from "../../../test/factories.ts";
-import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import {
@@ -117,16 +116,18 @@ const rowsWith = async (keyId: string) => {
   return rows;
 };
 
-/** Holds up the statements that write runs until all `count` runs have given theirs, so that the last ones share some. */
-const withGroups = (t: TestContext, method: "begin" | "end", count: number, work: () => Promise<unknown>) =>
-  market.service.ctx.db.transaction().execute(async (tx) => {
-    await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx);
-    await sql`lock table provider_calls in exclusive mode`.execute(tx);
-    const { mock } = t.mock.method(market.service.ctx.runWriter, method);
-    const done = work();
-    await until("each run has given its statement", () => mock.callCount() >= count);
-    return { done };
+/** Holds up the writes of runs until all `count` have come, so that they share statements. */
+function writeTogether(t: TestContext, method: "begin" | "end", count: number): void {
+  const { runWriter } = market.service.ctx;
+  const write = runWriter[method].bind(runWriter) as (...values: unknown[]) => Promise<unknown>;
+  const all = Promise.withResolvers<void>();
+  let come = 0;
+  t.mock.method(runWriter, method, async (...values: unknown[]) => {
+    if (++come === count) all.resolve();
+    await all.promise;
+    return write(...values);
   });
+}
 
 test("parallel runs: share statements, write what they write alone, and a run without its right is refused", async (t) => {
   const other = await market.createUser({ name: "Other" });
@@ -140,15 +141,13 @@ test("parallel runs: share statements, write what they write alone, and a run wi
   const before = await rowsWith(apiKeyId);
   const sent = provider.requests.length;
   const runAll = async () => {
-    const sending = Array.from({ length: 2 }, () => runAgain());
-    // The refused run waits for no lock. As one of the first two statements, it would leave all others to a single one.
-    await waitForBlockedStatements(market, sending.length);
+    const sending = Array.from({ length: 20 }, () => runAgain());
     const refused = run(other, { productId, apiKeyId: otherKeyId });
-    sending.push(...Array.from({ length: 18 }, () => runAgain()));
     for (const { status, text } of await Promise.all(sending)) assert.equal(status, 200, text);
     assertError(await refused, 403, "UNAUTHORIZED");
   };
-  const names = await namesOf(async () => (await withGroups(t, "begin", 21, runAll)).done);
+  writeTogether(t, "begin", 21);
+  const names = await namesOf(runAll);
   await setStatus("active");
   assert.equal(provider.requests.length, sent + 20);
   assert.ok(names.includes("begin_runs"), names.join(" "));
@@ -178,7 +177,8 @@ test("run whose row is locked: runs that end with it do not wait for it", async 
       await sql`select from executions where provider_key_id = ${toUuid("pkey", keyId)} order by id desc limit 1 for update`.execute(
         tx,
       );
-      await withGroups(t, "end", runs.length, async () => blocked.answer());
+      writeTogether(t, "end", runs.length);
+      blocked.answer();
       await until("all other runs have ended", () => completed === runs.length - 1);
     });
     await Promise.all(runs);
