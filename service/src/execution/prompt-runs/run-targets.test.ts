@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, suite, type TestContext, test } from "node:test";
+import { after, before, beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
 import { sql } from "kysely";
 import { buyProduct, createDraft, createProduct, refundEverything } from "../../../test/factories.ts";
+import { callTogether } from "../../../test/held-calls.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import {
@@ -116,19 +117,6 @@ const rowsWith = async (keyId: string) => {
   return rows;
 };
 
-/** Holds up the writes of runs until all `count` have come, so that they share statements. */
-function writeTogether(t: TestContext, method: "begin" | "end", count: number): void {
-  const { runWriter } = market.service.ctx;
-  const write = runWriter[method].bind(runWriter) as (...values: unknown[]) => Promise<unknown>;
-  const all = Promise.withResolvers<void>();
-  let come = 0;
-  t.mock.method(runWriter, method, async (...values: unknown[]) => {
-    if (++come === count) all.resolve();
-    await all.promise;
-    return write(...values);
-  });
-}
-
 test("parallel runs: share statements, write what they write alone, and a run without its right is refused", async (t) => {
   const other = await market.createUser({ name: "Other" });
   await buyProduct(other, productId);
@@ -146,7 +134,7 @@ test("parallel runs: share statements, write what they write alone, and a run wi
     for (const { status, text } of await Promise.all(sending)) assert.equal(status, 200, text);
     assertError(await refused, 403, "UNAUTHORIZED");
   };
-  writeTogether(t, "begin", 21);
+  callTogether(t, market.service.ctx.runWriter, "begin", 21);
   const names = await namesOf(runAll);
   await setStatus("active");
   assert.equal(provider.requests.length, sent + 20);
@@ -177,7 +165,7 @@ test("run whose row is locked: runs that end with it do not wait for it", async 
       await sql`select from executions where provider_key_id = ${toUuid("pkey", keyId)} order by id desc limit 1 for update`.execute(
         tx,
       );
-      writeTogether(t, "end", runs.length);
+      callTogether(t, market.service.ctx.runWriter, "end", runs.length);
       blocked.answer();
       await until("all other runs have ended", () => completed === runs.length - 1);
     });

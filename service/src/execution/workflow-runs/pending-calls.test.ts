@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { beforeEach, suite, type TestContext, test } from "node:test";
-import { sql } from "kysely";
 import { buyProduct, createProduct, refundEverything } from "../../../test/factories.ts";
+import { callTogether } from "../../../test/held-calls.ts";
 import { assertError, type Client } from "../../../test/market.ts";
 import { GOOD_KEY } from "../../../test/provider-server.ts";
 import { createProviderKey, startBlockedProvider } from "../../../test/runs.ts";
 import { statementsOfProcess } from "../../../test/statements.ts";
-import { becomes, until } from "../../../test/until.ts";
+import { becomes } from "../../../test/until.ts";
 import {
   createWorkflow,
   definitionOf,
@@ -202,32 +202,19 @@ test("parallel runs: share the statements of their starts and checkpoints, write
   const start = (count: number) =>
     Promise.all(Array.from({ length: count }, () => startExecution(author, workflowId, request)));
   const [read] = await start(1);
-  /** Holds up the statements until all runs have given theirs, so that the last ones share some. */
-  const withGroups = (method: "start" | "write", count: number, work: () => void) =>
-    market.service.ctx.db.transaction().execute(async (tx) => {
-      await sql`lock table provider_calls in exclusive mode`.execute(tx);
-      const { mock } = t.mock.method(market.service.ctx.checkpointWriter, method);
-      work();
-      await until("each run has given its statement", async () => {
-        // PostgreSQL ends a transaction that is idle for long.
-        await sql`select 1`.execute(tx);
-        return mock.callCount() >= count;
-      });
-    });
-  let starting: Promise<string[]> | undefined;
+  const { checkpointWriter } = market.service.ctx;
+  let ids: string[] = [];
   const startTexts = await statementsOfProcess(async () => {
-    await withGroups("start", 12, () => {
-      starting = start(12);
-    });
-    await starting;
+    callTogether(t, checkpointWriter, "start", 12);
+    ids = await start(12);
   });
   assert.ok(startTexts.filter((text) => text.startsWith("-- prepared: start_runs\n")).length < 12);
-  const ids = (await starting)!;
   await blocked.arrivals(1 + ids.length);
   await requestCancel(ids[5]!);
   const texts = await statementsOfProcess(async () => {
     // The canceled one may have ended already, when its lease was renewed.
-    await withGroups("write", ids.length, () => blocked.answer());
+    callTogether(t, checkpointWriter, "write", ids.length);
+    blocked.answer();
     await Promise.all(ids.map((id, at) => untilStatus(author, id, at === 5 ? "canceled" : "completed")));
   });
   assert.ok(texts.some((text) => text.startsWith("-- prepared: write_checkpoints\n")));
