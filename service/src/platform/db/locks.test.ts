@@ -65,14 +65,15 @@ test("withLock: connection that ends, mustBeHeld rejects", async () => {
 });
 
 test("withLock: work lasts longer than an idle transaction may, the lock stays; its process freezes, PostgreSQL ends it", async () => {
-  const connection = { target: database.url, transactionTimeouts: { idleMs: 400, lockMs: 900 } };
+  const connection = { target: database.url, transactionTimeouts: { idleMs: 1_200, lockMs: 2_400 } };
   const { child, ended, answer } = forkProgram(PROGRAM, {
     connection,
     lock: LOCK,
   } satisfies LockHolderOptions);
   try {
     await answer();
-    const isOld = "select from pg_stat_activity where application_name = $1 and now() - xact_start > '600ms'";
+    const isOld =
+      "select from pg_stat_activity where application_name = $1 and now() - xact_start > '1300ms'";
     await until("the work lasts", async () => {
       const { rowCount } = await holder.query(isOld, [`stoa: ${LOCK.name}`]);
       return rowCount === 1;
