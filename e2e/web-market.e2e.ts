@@ -256,7 +256,7 @@ test("keyboard: the palette finds pages, products and pasted ids; results follow
 const PRESS_AT_ONCE = `new MutationObserver((_records, observer) => {
   if (!document.querySelector(".find input")) return;
   observer.disconnect();
-  dispatchEvent(new KeyboardEvent("keydown", { key: "?" }));
+  document.dispatchEvent(new KeyboardEvent("keydown", { key: "?" }));
 }).observe(document, { childList: true, subtree: true });`;
 
 test("keyboard: a key that is pressed in the moment in which the page appears works", async () => {

@@ -1,4 +1,4 @@
-import { useLayoutEffect, useRef } from "react";
+import { useKeyDown } from "./use-key-down.ts";
 
 const isInField = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
@@ -9,21 +9,15 @@ const isInField = (target: EventTarget | null): boolean =>
 /** Whether a dialog, a menu or a popover has the keys. */
 const isCovered = (): boolean => document.querySelector("dialog[open], [role=dialog], [role=menu]") !== null;
 
-/** Shortcuts of a page by key, from its first frame on. Letters never work inside fields and dialogs. */
+/** Shortcuts of a page by key. They never work inside fields and dialogs. */
 export function useKeys(actions: Record<string, () => void>): void {
-  const current = useRef(actions);
-  current.current = actions;
-  useLayoutEffect(() => {
-    const onKeyDown = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isInField(event.target) || isCovered()) return;
-      const action = current.current[event.key];
-      if (!action) return;
-      event.preventDefault();
-      action();
-    };
-    document.addEventListener("keydown", onKeyDown);
-    return () => document.removeEventListener("keydown", onKeyDown);
-  }, []);
+  useKeyDown((event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isInField(event.target) || isCovered()) return;
+    const action = actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
 }
 
 /** `j` and `k` move the focus over the links of a list that have `data-row`; Enter opens one. */

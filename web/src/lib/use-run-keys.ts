@@ -1,4 +1,4 @@
-import { useLayoutEffect, useRef } from "react";
+import { useKeyDown } from "./use-key-down.ts";
 
 interface RunKeys {
   run: () => void;
@@ -9,20 +9,15 @@ interface RunKeys {
 const OVERLAYS = 'dialog[open], [role="dialog"], [role="menu"]';
 
 /** Ctrl+Enter runs, Esc stops; not behind a dialog or an open menu. */
-export function useRunKeys(keys: RunKeys): void {
-  const latest = useRef(keys);
-  latest.current = keys;
-  useLayoutEffect(() => {
-    const onKeyDown = (event: KeyboardEvent) => {
-      if (document.querySelector(OVERLAYS)) return;
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-        event.preventDefault();
-        latest.current.run();
-      }
-      if (event.key === "Escape" && latest.current.stop) latest.current.stop();
-    };
-    // Before what is open closes itself by the same key.
-    document.addEventListener("keydown", onKeyDown, { capture: true });
-    return () => document.removeEventListener("keydown", onKeyDown, { capture: true });
-  }, []);
+export function useRunKeys({ run, stop }: RunKeys): void {
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (document.querySelector(OVERLAYS)) return;
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      run();
+    }
+    if (event.key === "Escape") stop?.();
+  };
+  // Before what is open closes itself by the same key.
+  useKeyDown(onKeyDown, { capture: true });
 }

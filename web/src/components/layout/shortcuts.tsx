@@ -1,6 +1,7 @@
 import { useNavigate } from "@tanstack/react-router";
-import { lazy, useLayoutEffect, useState } from "react";
+import { lazy, useRef, useState } from "react";
 import { placesOf } from "../../lib/places.ts";
+import { useKeyDown } from "../../lib/use-key-down.ts";
 import { isAdmin, useAccount } from "../../session.ts";
 import { Part } from "../part.tsx";
 
@@ -10,37 +11,31 @@ const EventsDrawer = lazy(() => import("../webhooks/events-drawer.tsx"));
 
 const SEQUENCE_MS = 1_500;
 
-/** The keys that work on every page, and what they open. Letters never work inside fields. */
+/** The keys that work on every page, and what they open. Without Ctrl or Cmd, none works inside fields. */
 export function Shortcuts() {
   const [open, setOpen] = useState<"palette" | "list" | null>(null);
   const [isDrawerOpen, setIsDrawerOpen] = useState(false);
   const navigate = useNavigate();
   const account = useAccount();
-  const isForAdmin = isAdmin(account);
-  // The keys work as soon as the page is shown: a passive effect runs after the first frame.
-  useLayoutEffect(() => {
-    const places = placesOf({ isAdmin: isForAdmin });
-    let startedAt = 0;
-    const onKey = (event: KeyboardEvent) => {
-      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
-        event.preventDefault();
-        setOpen("palette");
-        return;
-      }
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || isDialogOpen()) return;
-      const place = Date.now() - startedAt < SEQUENCE_MS ? places[event.key] : undefined;
-      startedAt = event.key === "g" ? Date.now() : 0;
-      if (place) void navigate({ to: place.to });
-      else if (event.key === "?") setOpen("list");
-      else if (event.key === "~") setIsDrawerOpen((isShown) => !isShown);
-      else if (event.key === "/") {
-        event.preventDefault();
-        document.querySelector<HTMLInputElement>(".find input")?.focus();
-      }
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
-  }, [navigate, isForAdmin]);
+  const sequenceStartedAt = useRef(0);
+  useKeyDown((event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      setOpen("palette");
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || isDialogOpen()) return;
+    const isInSequence = Date.now() - sequenceStartedAt.current < SEQUENCE_MS;
+    const place = isInSequence ? placesOf({ isAdmin: isAdmin(account) })[event.key] : undefined;
+    sequenceStartedAt.current = event.key === "g" ? Date.now() : 0;
+    if (place) void navigate({ to: place.to });
+    else if (event.key === "?") setOpen("list");
+    else if (event.key === "~") setIsDrawerOpen((isShown) => !isShown);
+    else if (event.key === "/") {
+      event.preventDefault();
+      document.querySelector<HTMLInputElement>(".find input")?.focus();
+    }
+  });
   const close = () => setOpen(null);
   return (
     <Part>

@@ -1,7 +1,7 @@
 import "./workflow-editor.css";
 import { useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { lazy, useLayoutEffect, useRef, useState } from "react";
+import { lazy, useState } from "react";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Part } from "../../components/part.tsx";
 import { SkeletonRows } from "../../components/skeleton.tsx";
@@ -16,6 +16,7 @@ import { StepResult } from "../../components/workflow-editor/step-run.tsx";
 import { type OpenEditor, useWorkflowEditor } from "../../components/workflow-editor/use-workflow-editor.ts";
 import { InputForm, ResultForm } from "../../components/workflow-editor/workflow-fields.tsx";
 import { useIsNarrow } from "../../lib/use-is-narrow.ts";
+import { useKeyDown } from "../../lib/use-key-down.ts";
 import { useTitle } from "../../lib/use-title.ts";
 import { editedProductQuery } from "../../queries/workflow-editor.ts";
 import type { EditorView } from "../../routes/workflow-editor.tsx";
@@ -141,32 +142,26 @@ function FormOf({ editor: { selection, steps } }: { editor: OpenEditor }) {
 }
 
 /** They also work inside fields, whose own history would know nothing of the canvas. */
-function useEditorKeys(editor: OpenEditor): void {
-  const current = useRef(editor);
-  current.current = editor;
-  useLayoutEffect(() => {
-    const onKeyDown = (event: KeyboardEvent) => {
-      if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
-      if (document.querySelector("dialog[open]") !== null) return;
-      const { undo, redo, saver } = current.current;
-      const key = event.key.toLowerCase();
-      const hasOwnUndo =
-        event.target instanceof HTMLElement && event.target.closest("[data-own-undo]") !== null;
-      if (hasOwnUndo && key !== "s") return;
-      const action =
-        key === "s"
-          ? () => void saver.saveNow()
-          : key === "y" || (key === "z" && event.shiftKey)
-            ? redo
-            : key === "z"
-              ? undo
-              : null;
-      if (!action) return;
-      event.preventDefault();
-      event.stopPropagation();
-      action();
-    };
-    document.addEventListener("keydown", onKeyDown, true);
-    return () => document.removeEventListener("keydown", onKeyDown, true);
-  }, []);
+function useEditorKeys({ undo, redo, saver }: OpenEditor): void {
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
+    if (document.querySelector("dialog[open]") !== null) return;
+    const key = event.key.toLowerCase();
+    const hasOwnUndo =
+      event.target instanceof HTMLElement && event.target.closest("[data-own-undo]") !== null;
+    if (hasOwnUndo && key !== "s") return;
+    const action =
+      key === "s"
+        ? () => void saver.saveNow()
+        : key === "y" || (key === "z" && event.shiftKey)
+          ? redo
+          : key === "z"
+            ? undo
+            : null;
+    if (!action) return;
+    event.preventDefault();
+    event.stopPropagation();
+    action();
+  };
+  useKeyDown(onKeyDown, { capture: true });
 }
