@@ -20,6 +20,7 @@ import { createLog } from "../src/core/log.ts";
 import type { TransactionTimeouts } from "../src/platform/db/client.ts";
 import { openDatabase, openPool } from "../src/platform/db/database.ts";
 import { mustMatchContract } from "../src/platform/http/contract-check.ts";
+import { until } from "./until.ts";
 
 /** The test runner starts this PostgreSQL and migrates the template. */
 const SERVER_URL = process.env["STOA_TEST_DATABASE"];
@@ -65,6 +66,8 @@ export interface Market {
   createSession(userId: string, input?: { secondFactor?: boolean }): Promise<Client>;
   /** Writes past the service. Resolves after all caches have dropped what changed. */
   query(text: string, values?: unknown[]): Promise<pg.QueryResult>;
+  /** Resolves when all nodes have received the notifications of earlier commits. For a second, requests use their caches without a proof. */
+  waitForNotifications(): Promise<void>;
   /** For tests that write orders, bookings or counters directly: skips the check of the ledger at the end. */
   skipLedgerCheck(): void;
   /** Another service on the same database, closed with the market. */
@@ -197,6 +200,7 @@ export async function openMarket({
   const dataDir = await mkdtemp(join(tmpdir(), "stoa-market-"));
   const settings = configOf({ dataDir, ...config });
   const nodes: Service[] = [];
+  const catchUp = () => Promise.all(nodes.map(({ ctx }) => ctx.notifications.catchUp()));
   const startNode = async () => {
     const node = await startService(
       settings,
@@ -249,8 +253,12 @@ export async function openMarket({
     },
     async query(text, values) {
       const result = await market.service.ctx.pool.query(text, values);
-      await Promise.all(nodes.map(({ ctx }) => ctx.notifications.catchUp()));
+      await catchUp();
       return result;
+    },
+    async waitForNotifications() {
+      await until("notifications arrive", () => nodes.every(({ ctx }) => ctx.notifications.areCurrent()));
+      await catchUp();
     },
     async close() {
       const { pool, end } = keepPool(market.service.ctx.pool, database.url);

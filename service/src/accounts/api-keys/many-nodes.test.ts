@@ -36,15 +36,9 @@ async function make(): Promise<{ id: string; key: string; here: Client; there: C
 
 const statusOf = async (client: Client) => (await client.get("/v1/categories")).status;
 
-/** Notifications of earlier commits evict nothing afterwards, and caches may be used for a second. */
-async function proveNotifications(): Promise<void> {
-  await until("notifications arrive", areCurrent);
-  await Promise.all([market.service, other].map(({ ctx }) => ctx.notifications.catchUp()));
-}
-
 /** Fills the caches of both nodes. */
 async function cacheOnBothNodes(key: string): Promise<void> {
-  await proveNotifications();
+  await market.waitForNotifications();
   for (const origin of [market.origin, other.origin]) {
     for (let times = 0; times < 2; times++) assert.equal(await statusOf(clientOf(origin, key)), 200);
   }
@@ -60,7 +54,7 @@ test("a cached key, the table of keys locked: authenticates without a query", as
   try {
     await client.query("begin");
     await client.query("lock table api_keys in access exclusive mode");
-    await proveNotifications();
+    await market.waitForNotifications();
     assert.equal(await statusOf(known.here), 200);
     const waiting = statusOf(unknown.here);
     assert.equal(await Promise.race([waiting, sleep(50, "waits")]), "waits");
@@ -187,7 +181,7 @@ suite("a change on one node: the other node applies it to a cached session withi
     try {
       await client.query("begin");
       await client.query("lock table sessions in access exclusive mode");
-      await proveNotifications();
+      await market.waitForNotifications();
       assert.equal(await statusOf(owner), 200);
     } finally {
       client.release(true);

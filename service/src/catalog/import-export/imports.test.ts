@@ -708,8 +708,7 @@ suite("POST /products/import: options", () => {
       sendImport(user, products(count, name), { query: "?publish=true" });
     await send(1, "Warm");
     const costOfSending = async (count: number, name: string) => {
-      // A second after the last proof, the request would read its key.
-      await market.service.ctx.notifications.catchUp();
+      await market.waitForNotifications();
       return costOf(await askedDuring(() => send(count, name)));
     };
     const few = await costOfSending(2, "Few");

@@ -96,8 +96,7 @@ test("GET /products/:id by strangers, after every kind of change: as rendered an
   const { ctx } = market.service;
   const add = t.mock.method(ctx.views, "add", () => {});
   await flushViews(ctx);
-  // A second after the last proof, the requests would read their key.
-  await ctx.notifications.catchUp();
+  await market.waitForNotifications();
   const statements = await statementsOf(() =>
     Promise.all([read(stranger, id), read(stranger, id), read(stranger, id)]),
   );

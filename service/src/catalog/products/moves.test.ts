@@ -129,8 +129,7 @@ test("publish: returns the product with publishedAt, at the first and at later t
 test("POST /products/{id}/publish: statements, round trips and transactions", async () => {
   const [first, counted] = [await createDraft(author), await createDraft(author)];
   await author.post(`/v1/products/${first}/publish`);
-  // A second after the last proof, the request would read its key.
-  await market.service.ctx.notifications.catchUp();
+  await market.waitForNotifications();
   let reply: Reply | undefined;
   const asked = await askedDuring(async () => {
     reply = await author.post(`/v1/products/${counted}/publish`);

@@ -25,17 +25,11 @@ before(async () => {
   author = await market.createUser({ name: "Author" });
   reader = await market.createUser({ name: "Reader" });
   there = clientOf(other.origin, reader.key);
-  await notificationsArrive();
+  await market.waitForNotifications();
 });
 after(() => market.close());
 
 const nodes = () => [market.service, other];
-/** Waits until both nodes have received all notifications and use their caches. */
-async function notificationsArrive(): Promise<void> {
-  await until("notices are heard", () => nodes().every(({ ctx }) => ctx.notifications.areCurrent()));
-  await Promise.all(nodes().map(({ ctx }) => ctx.notifications.catchUp()));
-}
-
 const titlesOf = async (who: Client, tag: string): Promise<string[]> => {
   const { body, text } = await who.get(`/v1/products?tag=${tag}&limit=100&sort=title&order=asc`);
   assert.ok(body.success, text);
@@ -56,7 +50,7 @@ const move = async (id: string, action: string, who = author) => {
 suite("a list under load", () => {
   test("hundreds of requests: one page query and one count", async () => {
     await createProduct(author, { tags: ["hot"], title: "Hot" });
-    await notificationsArrive();
+    await market.waitForNotifications();
     const guests = market.as(null);
     const cookie = `__Host-guest=${market.service.ctx.guests.cookie().value}`;
     const questions = await listStatementsOf(async () => {
@@ -148,7 +142,7 @@ suite("a change", () => {
     test(`${name}: in the next read of its own node, and on the other after the notification`, async () => {
       const tag = `verb ${name}`.slice(0, 40);
       const id = await createProduct(author, { tags: [tag], title: "Before" });
-      await notificationsArrive();
+      await market.waitForNotifications();
       assert.deepEqual([await titlesOf(reader, tag), await titlesOf(there, tag)], [["Before"], ["Before"]]);
       await act(id);
       assert.deepEqual(await titlesOf(reader, tag), expected);
@@ -239,7 +233,7 @@ suite("a change", () => {
           // A repeated move is refused and changes nothing.
           else if (kind !== "read") await here!.post(`/v1/products/${shelf[product]}/${kind}`);
           assert.deepEqual(await titlesOf(here!, "any"), await listedTitles(), "where it was changed");
-          await notificationsArrive();
+          await market.waitForNotifications();
           assert.deepEqual(await titlesOf(far!, "any"), await listedTitles(), "on the other node");
           await Promise.all(meanwhile);
         }
@@ -264,7 +258,7 @@ suite("a node's connection for notifications is lost", () => {
 
   test("nothing is cached, every read queries, until it is back", async () => {
     const id = await createProduct(author, { tags: ["lost"], title: "Before" });
-    await notificationsArrive();
+    await market.waitForNotifications();
     await titlesOf(there, "lost");
     assert.deepEqual(await listStatementsOf(() => titlesOf(there, "lost")), [], "it was cached");
     await allowConnections(false);
@@ -288,7 +282,7 @@ suite("a node's connection for notifications is lost", () => {
     } finally {
       await allowConnections(true);
     }
-    await notificationsArrive();
+    await market.waitForNotifications();
     await titlesOf(there, "lost");
     assert.deepEqual(await listStatementsOf(() => titlesOf(there, "lost")), [], "it is cached again");
     await change(id, { title: "Later" });
@@ -321,7 +315,7 @@ suite("counters that change all the time", () => {
 
   test("cached for at most five seconds", async () => {
     const id = await createProduct(author, { tags: ["numbers"] });
-    await notificationsArrive();
+    await market.waitForNotifications();
     assert.equal((await statsOf("numbers")).stats.purchases, 0);
     const buyer = await market.createUser();
     await buyProduct(buyer, id);

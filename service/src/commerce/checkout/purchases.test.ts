@@ -71,8 +71,7 @@ test("POST /purchases: statements, round trips and transactions", async (t) => {
   const buyer = await own.createUser();
   // The first request of a key reads it, and records its use.
   await buyer.get("/v1/account");
-  // A second after the last proof, the request would read its key.
-  await own.service.ctx.notifications.catchUp();
+  await own.waitForNotifications();
   const asked = await askedDuring(() => buyProduct(buyer, productId));
   assert.deepEqual(costOf(asked), { statements: 16, roundTrips: 5, transactions: 2 });
   const settlement = asked.slice(asked.findIndex(({ text }) => text.startsWith("begin")) + 1);
