@@ -234,6 +234,7 @@ suite("signature debugger", () => {
     const body = page.getByLabel("Body");
     const headers = page.getByLabel("Headers");
     const [sentBody, sentHeaders] = [await body.inputValue(), await headers.inputValue()];
+    const calls = watched.calls.length;
     const sent: string[] = [];
     page.on("request", (request) =>
       sent.push(`${request.url()} ${JSON.stringify(request.headers())} ${request.postData()}`),
@@ -267,6 +268,8 @@ suite("signature debugger", () => {
     }
     await mustBeSound(watched, "signature wrong");
     // The page may read its notifications meanwhile.
+    const made = watched.calls.slice(calls).filter((call) => call !== "GET /notifications");
+    assert.deepEqual(made, []);
     const forms = [endpoint.secret, encodeURIComponent(endpoint.secret)];
     assert.deepEqual(
       sent.filter((request) => forms.some((form) => request.includes(form))),
