@@ -121,7 +121,7 @@ test("poll waits for a locked event: results are recorded meanwhile, and the eve
     await lock.query("select pg_advisory_unlock(hashtext('webhook fan-out'))");
     await until("a poll waits", async () => {
       const { rows } = await market.query(
-        "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%poll_deliveries%' and pid <> pg_backend_pid()",
+        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%poll_deliveries%' and pid <> pg_backend_pid()",
       );
       return rows.length > 0;
     });
