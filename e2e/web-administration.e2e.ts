@@ -303,8 +303,6 @@ suite("accounts", () => {
     await page.getByLabel("Reason").fill("Agreed by mail");
     await click(page, "Save changes");
     await sees(page, "user.changed");
-    // The form begins anew with the account as it is stored, which may come after the history.
-    await page.getByRole("button", { name: "Discard" }).waitFor({ state: "detached" });
     await page.getByLabel("Role").selectOption("seller");
     await page.getByLabel("Verified seller").check();
     await click(page, "Save changes");
@@ -327,6 +325,47 @@ suite("accounts", () => {
     await click(page, "Unban");
     await click(page, "Unban the account");
     await sees(page, "can sign in again");
+    assert.deepEqual(watched.complaints, []);
+    await context.close();
+  });
+
+  test("typed during a save, or beside another administrator's change: stays", async () => {
+    const user = await market.createUser({ name: "Mallory Slow" });
+    const path = `/admin/users/${await idOf(user)}`;
+    const { watched, context } = await openAsAdmin(path);
+    const { page } = watched;
+    const [plan, quota] = [page.getByLabel("Plan"), page.getByLabel("Own quota")];
+    const held = Promise.withResolvers<void>();
+    await page.route(`**/v1${path}`, async (route) => {
+      if (route.request().method() === "PATCH") await held.promise;
+      await route.fallback();
+    });
+    await plan.selectOption("business");
+    await page.getByLabel("Reason").fill("Agreed by mail");
+    await click(page, "Save changes");
+    await plan.selectOption("pro");
+    await quota.fill("5000/60");
+    held.resolve();
+    await page.getByLabel("Facts").getByText("Business").waitFor();
+    const typed = async () => [await plan.inputValue(), await quota.inputValue()];
+    assert.deepEqual(await typed(), ["pro", "5000/60"]);
+    assert.equal(await page.getByLabel("Reason").inputValue(), "");
+    const other = await (await openAdmin()).patch(`/v1${path}`, { verified: true });
+    assert.equal(other.status, 200, other.text);
+    await click(page, "Save changes");
+    await sees(page, "Someone else changed this account meanwhile.");
+    await click(page, "Load again");
+    await page.getByRole("alert").waitFor({ state: "detached" });
+    assert.equal(await page.getByLabel("Verified seller").isChecked(), true);
+    assert.deepEqual(await typed(), ["pro", "5000/60"]);
+    await click(page, "Save changes");
+    await page.getByLabel("Facts").getByText("Pro").waitFor();
+    const stored = (await (await openAdmin()).get(`/v1${path}`)).body.data;
+    assert.deepEqual(
+      [stored.plan, stored.quota, stored.verified],
+      ["pro", [{ requests: 5000, seconds: 60 }], true],
+    );
+    forgetRefusals(watched, 412);
     assert.deepEqual(watched.complaints, []);
     await context.close();
   });

@@ -1,4 +1,3 @@
-import type { AdminUserDetail, UpdateUser } from "@stoa/sdk";
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { stoa } from "../../api.ts";
@@ -16,91 +15,78 @@ import {
   userQuery,
 } from "../../queries/administration.ts";
 import { useAccount } from "../../session.ts";
-
-export type EditedUser = AdminUserDetail & { etag: string | null };
-
-interface Draft {
-  role: string;
-  plan: string;
-  verified: boolean;
-  /** "1000/3600, 50/60": requests per seconds; empty: the plan's. */
-  quota: string;
-  reason: string;
-}
-
-const quotaText = (quota: AdminUserDetail["quota"]): string =>
-  (quota ?? []).map(({ requests, seconds }) => `${requests}/${seconds}`).join(", ");
-
-const QUOTA = /^\d{1,9}\/\d{1,9}$/;
-
-/** undefined: the text cannot be read. */
-function parseQuota(text: string): UpdateUser["quota"] | undefined {
-  if (text.trim() === "") return null;
-  const parts = text.split(",").map((part) => part.trim());
-  if (!parts.every((part) => QUOTA.test(part))) return undefined;
-  return parts.map((part) => {
-    const [requests, seconds] = part.split("/").map(Number);
-    return { requests: requests ?? 0, seconds: seconds ?? 0 };
-  });
-}
-
-const toDraft = (user: EditedUser): Draft => ({
-  role: user.role,
-  plan: user.plan,
-  verified: user.verified,
-  quota: quotaText(user.quota),
-  reason: "",
-});
-
-/** The fields that differ; the service changes no other. */
-function changesOf(user: EditedUser, draft: Draft): UpdateUser {
-  const quota = parseQuota(draft.quota);
-  return {
-    ...(draft.role !== user.role && { role: draft.role as (typeof ROLES)[number] }),
-    ...(draft.plan !== user.plan && { plan: draft.plan as (typeof PLANS)[number] }),
-    ...(draft.verified !== user.verified && { verified: draft.verified }),
-    ...(quota !== undefined && draft.quota.trim() !== quotaText(user.quota) && { quota }),
-  };
-}
+import {
+  changesOf,
+  draftAfterSave,
+  type EditedUser,
+  parseQuota,
+  rebaseDraft,
+  toDraft,
+  type UserDraft,
+} from "./user-draft.ts";
 
 export function UserForm({ user }: { user: EditedUser }) {
   const client = useQueryClient();
+  const [loaded, setLoaded] = useState(user);
+  /** The state of the account that the draft changes. */
+  const [base, setBase] = useState(user);
   const [draft, setDraft] = useState(() => toDraft(user));
   const [problem, setProblem] = useState<string>();
+  if (user !== loaded) {
+    setLoaded(user);
+    // A save has set its own state already.
+    if (user.etag !== base.etag) {
+      setBase(user);
+      setDraft(rebaseDraft(draft, base, user));
+    }
+  }
   const isSelf = useAccount()?.id === user.id;
-  const change = (fields: Partial<Draft>) => setDraft((old) => ({ ...old, ...fields }));
-  const changes = changesOf(user, draft);
-  const isChanged = Object.keys(changes).length > 0;
+  const change = (fields: Partial<UserDraft>) => setDraft((old) => ({ ...old, ...fields }));
+  const isChanged = Object.keys(changesOf(base, draft)).length > 0;
+  const { queryKey } = userQuery(user.id);
   const refresh = () =>
     Promise.all([
-      client.invalidateQueries({ queryKey: userQuery(user.id).queryKey }),
+      client.invalidateQueries({ queryKey }),
       client.invalidateQueries({ queryKey: historyQuery(user.id).queryKey }),
       client.invalidateQueries({ queryKey: ["admin", "users"] }),
     ]);
   const save = useAction({
-    run: async (body: UpdateUser) =>
-      await stoa.admin.users.update(user.id, body, {
-        headers: user.etag === null ? {} : { "if-match": user.etag },
-      }),
-    onSuccess: async () => {
+    run: async (sent: UserDraft) => {
+      const reason = sent.reason.trim();
+      const { data, headers } = await stoa.admin.users
+        .update(
+          user.id,
+          { ...changesOf(base, sent), ...(reason !== "" && { reason }) },
+          { headers: base.etag === null ? {} : { "if-match": base.etag } },
+        )
+        .withResponse();
+      return { ...data, etag: headers.get("etag") };
+    },
+    onSuccess: async (saved, sent) => {
+      setBase(saved);
+      setDraft((now) => draftAfterSave(now, sent, saved));
+      client.setQueryData(queryKey, saved);
       showToast("The account was changed.");
       await refresh();
     },
   });
+  const reload = async () => {
+    await refresh();
+    save.reset();
+  };
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const isReadable = parseQuota(draft.quota) !== undefined;
     setProblem(
       isReadable ? undefined : "Write requests/seconds, such as 1000/3600, with commas between several.",
     );
-    const reason = draft.reason.trim();
-    if (isReadable) save.start({ ...changes, ...(reason !== "" && { reason }) });
+    if (isReadable) save.start(draft);
   };
   const errors = fieldErrors(save.error);
   return (
     <form className="stack form" onSubmit={submit} noValidate>
       {statusOf(save.error) === 412 ? (
-        <Changed onReload={() => void refresh()} />
+        <Changed onReload={() => void reload()} />
       ) : (
         <FormError error={save.error} title="The account was not changed" />
       )}
@@ -185,7 +171,7 @@ export function UserForm({ user }: { user: EditedUser }) {
           Save changes
         </button>
         {isChanged && (
-          <button type="button" className="btn" onClick={() => setDraft(toDraft(user))}>
+          <button type="button" className="btn" onClick={() => setDraft(toDraft(base))}>
             Discard
           </button>
         )}
@@ -197,7 +183,7 @@ export function UserForm({ user }: { user: EditedUser }) {
 const Changed = ({ onReload }: { onReload: () => void }) => (
   <div className="strip warning" role="alert">
     <span className="grow">
-      <b>Someone else changed this account meanwhile.</b> Load it again, then repeat your change.
+      <b>Someone else changed this account meanwhile.</b> Load it again, then check your change and save it.
     </span>
     <button type="button" className="btn s" onClick={onReload}>
       Load again

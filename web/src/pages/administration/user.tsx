@@ -15,7 +15,8 @@ import { useTitle } from "../../lib/use-title.ts";
 import { historyQuery, PLAN_NAMES, ROLE_NAMES, userQuery } from "../../queries/administration.ts";
 import { useAccount } from "../../session.ts";
 import { UserActions } from "./user-actions.tsx";
-import { type EditedUser, UserForm } from "./user-form.tsx";
+import type { EditedUser } from "./user-draft.ts";
+import { UserForm } from "./user-form.tsx";
 
 const route = getRouteApi("/admin-shell/admin/users/$userId");
 
@@ -45,7 +46,7 @@ export default function User() {
           <section className="beam thin stack">
             <h2 className="h3">Role, plan and quota</h2>
             {user.closedAt === null ? (
-              <UserForm key={user.etag} user={user} />
+              <UserForm key={user.id} user={user} />
             ) : (
               <p className="soft">The account is closed. Its orders and receipts stay.</p>
             )}
