@@ -31,16 +31,17 @@ export interface EventReader {
   close(): void;
 }
 
-/** With `json`, sends a POST. */
+/** With `json`, sends a POST; without a key, as a guest. */
 export async function openEventStream(
   origin: string,
-  key: string,
+  key: string | null,
   path = "/v1/events/stream",
   headers: Record<string, string> = {},
   json?: unknown,
 ): Promise<EventReader> {
   const posted = json === undefined ? {} : { "content-type": "application/json" };
-  const all = { authorization: `Bearer ${key}`, ...posted, ...headers };
+  const authorization = key === null ? {} : { authorization: `Bearer ${key}` };
+  const all = { ...authorization, ...posted, ...headers };
   const method = json === undefined ? "GET" : "POST";
   const outgoing = request(origin + path, { agent: false, method, headers: all });
   const response = await new Promise<IncomingMessage>((resolve, reject) => {

@@ -12,11 +12,16 @@ import { type ProviderServer, startProviderServer } from "../../../test/provider
 import { gatedPieces } from "../../../test/run-streams.ts";
 import { createProviderKey, providersAt, startBlockedProvider } from "../../../test/runs.ts";
 import { allowTries, createGuest, tryProduct } from "../../../test/tries.ts";
+import { becomes } from "../../../test/until.ts";
 import { DAY_MS } from "../../core/dates.ts";
+import { GUEST_COOKIE } from "../../platform/http/authenticate.ts";
 import { deleteOldTries } from "./delete-old-tries.ts";
 
 const SECRET =
   "Compose three lines in the manner of Basho, with a season word and a cut after five syllables, about";
+/** More than the operating system buffers of a connection: as JSON, each character has six bytes. */
+const LONG_PIECES = Array.from({ length: 40 }, () => "\u0001".repeat(100_000));
+const streamTimeouts = { stallMs: 30_000 };
 /** `STOA_TEST_TRIES=10000` makes another number of tries. More open connections would need a higher limit of file descriptors. */
 const TRIES_AT_ONCE = 500;
 
@@ -26,7 +31,7 @@ let seller: Client;
 let apiKeyId: string;
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ providers: providersAt(provider) });
+  market = await openMarket({ providers: providersAt(provider), streamTimeouts });
   seller = await market.createUser();
   apiKeyId = await createProviderKey(seller);
 });
@@ -177,6 +182,40 @@ suite("POST /products/{id}/try", () => {
     assert.deepEqual([leaking.events.at(-1)?.type, end.withheld], ["try.withheld", true]);
     const { today } = await usedOf(productId);
     assert.deepEqual([today.completed, today.withheld], [1, 1]);
+  });
+
+  test("guest that stops reading: ends the call, frees its place at the key, and has used the try", async () => {
+    const productId = await createTryable({
+      apiKeyId: await createProviderKey(seller, { maxConcurrency: 1 }),
+      maxPerVisitorPerDay: 1,
+    });
+    const gated = gatedPieces();
+    // The guard of the prompt holds the first words of an answer back.
+    const opening = "Rain falls on the roof and every gutter sings until the morning light. ".repeat(2);
+    provider.next({ stream: { pieces: [opening, ...LONG_PIECES], gate: gated.gate } });
+    gated.allow(1);
+    const cookie = `${GUEST_COOKIE}=${market.service.ctx.guests.cookie().value}`;
+    const { stallMs } = streamTimeouts;
+    // Of a stream that is read nothing waits: the operating system takes all that it sends.
+    streamTimeouts.stallMs = 1;
+    const path = `/v1/products/${productId}/try`;
+    const input = { variables: { topic: "rain" }, stream: true };
+    const reader = await openEventStream(market.origin, null, path, { cookie }, input).finally(() => {
+      streamTimeouts.stallMs = stallMs;
+    });
+    await reader.waitForEvents(1);
+    reader.pause();
+    gated.allowAll();
+    const { today } = await becomes(
+      () => usedOf(productId),
+      (used) => used.today.failed === 1,
+    );
+    assert.deepEqual(today, { tries: 1, completed: 0, withheld: 0, failed: 1 });
+    reader.resume();
+    assert.equal(await reader.ended, false);
+    assert.equal((await tryProduct(createGuest(market), productId)).status, 200, "the key is free");
+    const again = await market.as(null).post(market.origin + path, { ...input, stream: false }, { cookie });
+    assert.equal(assertError(again, 429, "RATE_LIMIT_EXCEEDED").limit, "visitor");
   });
 
   test("hostile input: each error names the field, and no provider is called", async () => {
