@@ -61,11 +61,26 @@ async function collectFailures(...requests: Promise<Reply>[]): Promise<Reply[]> 
   return replies;
 }
 
+/** The last requests of a shop wait for them, so that they meet the refunds and cannot prevent most of the purchases. */
+function awaitMostPurchases() {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let bought = 0;
+  const onPurchase = () => {
+    if (++bought === 2 * BUYERS) resolve();
+  };
+  return { mostAreBought: promise, onPurchase };
+}
+
 /** Buys twice at once, reads, reviews, disputes some orders, and refunds from several sides. */
 async function buyAndRefund(
   { referralCode }: Shop,
   admin: Client,
-  { buyer, productId, which }: { buyer: Client; productId: string; which: number },
+  {
+    buyer,
+    productId,
+    which,
+    onPurchase,
+  }: { buyer: Client; productId: string; which: number; onPurchase: () => void },
 ): Promise<void> {
   const ways = [{ discountCode: "half", referralCode }, { discountCode: "free" }, {}, { referralCode }];
   const input = { productId, ...ways[which % ways.length] };
@@ -75,6 +90,7 @@ async function buyAndRefund(
   );
   const { orderId, amount } = bought.find(({ status }) => status === 201)?.body.data ?? {};
   if (!orderId) return;
+  onPurchase();
   if (which % 3 > 0) await collectFailures(buyer.get(`/v1/products/${productId}`));
   await collectFailures(buyer.post(`/v1/products/${productId}/reviews`, { rating: 4, comment: "Yes." }));
   const disputeId = which % 4 === 3 && amount > 0 ? openDispute(book, orderId) : null;
@@ -88,7 +104,11 @@ async function buyAndRefund(
 }
 
 /** Concurrent requests of the seller, an administrator and the schedule. */
-async function runShop({ seller, productIds }: Shop, admin: Client): Promise<void> {
+async function runShop(
+  { seller, productIds }: Shop,
+  admin: Client,
+  mostAreBought: Promise<void>,
+): Promise<void> {
   const session = await market.createSession(seller.userId);
   for (let times = 0; times < 4; times++) {
     await collectFailures(
@@ -102,6 +122,7 @@ async function runShop({ seller, productIds }: Shop, admin: Client): Promise<voi
       admin.post(`/v1/admin/users/${toId("usr", seller.userId)}/end-sessions`),
     );
   }
+  await mostAreBought;
   const moderate = (action: string, input?: object) =>
     collectFailures(admin.post(`/v1/admin/users/${toId("usr", seller.userId)}/${action}`, input));
   await moderate("ban", { reason: "Fraud" });
@@ -118,11 +139,12 @@ test("all movements of money at once: no deadlock", async () => {
     const purchases = shop.buyers.flatMap((buyer) =>
       shop.productIds.map((productId) => ({ buyer, productId })),
     );
+    const { mostAreBought, onPurchase } = awaitMostPurchases();
     await Promise.all([
       ...purchases.map(({ buyer, productId }, which) =>
-        buyAndRefund(shop, admin, { buyer, productId, which }),
+        buyAndRefund(shop, admin, { buyer, productId, which, onPurchase }),
       ),
-      runShop(shop, admin),
+      runShop(shop, admin, mostAreBought),
     ]);
   }
   const { rowCount } = await market.query("select from orders where status = 'refunded'");
