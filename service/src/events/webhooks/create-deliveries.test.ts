@@ -119,8 +119,11 @@ test("worker frozen in a transaction: other endpoints get deliveries, and Postgr
       receiver.received.map(({ path }) => path),
       ["/other"],
     );
-    // The end of its idle time.
+    // The end of its idle time, which on a busy machine may come after a request has waited too long for the lock.
+    const { promise: isGone, resolve } = Promise.withResolvers<void>();
+    frozen.once("end", resolve);
     await frozen.query("set local idle_in_transaction_session_timeout = 100");
+    await isGone;
     const { status } = await owner.patch(`/v1/webhooks/${endpoint.id}`, { description: "after it" });
     assert.equal(status, 200);
     await deliver();
