@@ -1,4 +1,4 @@
-import { once } from "node:events";
+import { type EventEmitter, once } from "node:events";
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Endpoint } from "@stoa/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
@@ -89,15 +89,24 @@ function pump(
   });
 }
 
+/** A pause of the process, in which it writes nothing, counts as one of these parts of the time to stall. */
+const STALL_PARTS = 10;
+
 /** The source learns of a stalled client before it is ended: a visitor's try counts then as used. */
-const mustDrain = (raw: ServerResponse, over: AbortController, stallMs: number): Promise<void> =>
-  once(raw, "drain", { signal: AbortSignal.any([over.signal, AbortSignal.timeout(stallMs)]) }).then(
-    () => {},
-    () => {
-      over.abort();
-      throw CLIENT_GONE;
-    },
-  );
+export async function mustDrain(raw: EventEmitter, over: AbortController, stallMs: number): Promise<void> {
+  let passed = 0;
+  const timer = setInterval(() => {
+    if (++passed === STALL_PARTS) over.abort();
+  }, stallMs / STALL_PARTS);
+  try {
+    await once(raw, "drain", { signal: over.signal });
+  } catch {
+    over.abort();
+    throw CLIENT_GONE;
+  } finally {
+    clearInterval(timer);
+  }
+}
 
 const toText = ({ id, type, data }: StreamedEvent): string =>
   [
