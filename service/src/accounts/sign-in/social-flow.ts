@@ -1,10 +1,10 @@
-import { randomNonce, randomPKCECodeVerifier } from "openid-client";
 import type { Context } from "../../core/context.ts";
 import { networkUnlessLoopback } from "../../core/network.ts";
 import type {
   AuthorizationState,
   IdentityProviderName,
 } from "../../integrations/identity-providers/identity-provider.ts";
+import { openidClient } from "../../integrations/identity-providers/openid-client.ts";
 import type { Cookie } from "../../platform/http/route.ts";
 import { countAttempts } from "./attempts.ts";
 import { mintOneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
@@ -37,6 +37,7 @@ export async function startFlow(
       lifetimeMs: FLOW_SECONDS * 1000,
     });
   });
+  const { randomNonce, randomPKCECodeVerifier } = openidClient();
   return { state, codeVerifier: randomPKCECodeVerifier(), nonce: randomNonce(), returnTo };
 }
 

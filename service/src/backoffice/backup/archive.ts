@@ -4,9 +4,12 @@ import type { Writable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
-import { extract, type Pack, pack } from "tar-stream";
+import type { Pack } from "tar-stream";
+import { deferPackage } from "../../core/defer-package.ts";
 import { required } from "../../core/required.ts";
 import { digestIn } from "../../integrations/storage/storage.ts";
+
+const tarStream = deferPackage<typeof import("tar-stream")>("tar-stream");
 
 /**
  * One file, a .tar.gz:
@@ -68,7 +71,7 @@ export class ArchiveDigests {
 /** Streams the archive: only the current part of a member is in memory. */
 export class ArchiveWriter {
   readonly digests = new ArchiveDigests();
-  readonly #pack: Pack = pack();
+  readonly #pack = tarStream().pack();
   readonly #written: Promise<void>;
   readonly #madeAt: Date;
 
@@ -233,7 +236,7 @@ interface ArchiveEntry {
 }
 
 async function* readEntries(path: string, onRead?: OnRead): AsyncGenerator<ArchiveEntry> {
-  const entries = extract();
+  const entries = tarStream().extract();
   const file = createReadStream(path);
   const read = pipeline(file, createGunzip(), entries as unknown as NodeJS.WritableStream);
   read.catch(() => {}); // the entries report it

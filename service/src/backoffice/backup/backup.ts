@@ -5,7 +5,6 @@ import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type pg from "pg";
-import { to } from "pg-copy-streams";
 import { BLOBS_LOCK, iterateBlobs } from "../../catalog/files/blob-list.ts";
 import { verifyLedgerIn } from "../../commerce/ledger/verification.ts";
 import type { Config } from "../../core/config/config.ts";
@@ -20,7 +19,15 @@ import { mustBeMigrated } from "../../platform/db/migrate.ts";
 import { ArchiveWriter, MEMBER } from "./archive.ts";
 import { withClient } from "./backup-client.ts";
 import { hmacOf, type Manifest, sha256Of } from "./manifest.ts";
-import { copyToSql, listSequences, listTables, lockTables, readQueueVersion, type Table } from "./queries.ts";
+import {
+  copyToSql,
+  listSequences,
+  listTables,
+  lockTables,
+  pgCopyStreams,
+  readQueueVersion,
+  type Table,
+} from "./queries.ts";
 import { wrapKeys } from "./wrapped-keys.ts";
 
 /** With a slow reader, three parts are in memory: one being written, one being joined, and its chunks. */
@@ -175,7 +182,7 @@ async function addTable(archive: ArchiveWriter, client: pg.Client, table: Table)
   // Registered here, since a table without rows has no part.
   archive.digests.table(table.name);
   let [parts, rows] = [0, 0];
-  for await (const part of splitIntoParts(client.query(to(copyToSql(table))))) {
+  for await (const part of splitIntoParts(client.query(pgCopyStreams().to(copyToSql(table))))) {
     await archive.addPart(table.name, ++parts, part);
     rows += countRows(part);
   }

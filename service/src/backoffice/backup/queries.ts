@@ -1,4 +1,7 @@
 import type pg from "pg";
+import { deferPackage } from "../../core/defer-package.ts";
+
+export const pgCopyStreams = deferPackage<typeof import("pg-copy-streams")>("pg-copy-streams");
 
 /** A table without generated columns. */
 export interface Table {

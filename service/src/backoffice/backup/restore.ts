@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { isDeepStrictEqual } from "node:util";
 import type pg from "pg";
-import { from } from "pg-copy-streams";
 import { verifyLedgerIn } from "../../commerce/ledger/verification.ts";
 import { replaceSecrets, type StoredSecrets } from "../../core/config/secrets.ts";
 import { createLog } from "../../core/log.ts";
@@ -31,6 +30,7 @@ import {
   listForeignKeys,
   listTables,
   lockTables,
+  pgCopyStreams,
   readQueueVersion,
   restartSequence,
   switchTriggers,
@@ -224,7 +224,10 @@ async function copyRows(work: RestoreWork, tables: Table[]): Promise<void> {
   const waiting = join(await storage.incoming(), randomUUID());
   const visitor: ArchiveVisitor = {
     part: (table, rows) =>
-      pipeline(rows, client.query(from(copyFromSql(required(byName.get(table), `the table ${table}`))))),
+      pipeline(
+        rows,
+        client.query(pgCopyStreams().from(copyFromSql(required(byName.get(table), `the table ${table}`)))),
+      ),
     async file(name, bytes) {
       if (await storage.has(name)) return discard(name, bytes);
       await pipeline(bytes, createWriteStream(waiting, { mode: 0o600 }));

@@ -1,15 +1,9 @@
-import {
-  allowInsecureRequests,
-  authorizationCodeGrant,
-  buildAuthorizationUrl,
-  type Configuration,
-  calculatePKCECodeChallenge,
-  discovery,
-} from "openid-client";
+import type { Configuration } from "openid-client";
 import { z } from "zod";
 import type { SocialProvider } from "../../core/config/config.ts";
 import { IdentityProblem, toIdentityProblem } from "./identity-problem.ts";
 import type { IdentityProvider } from "./identity-provider.ts";
+import { openidClient } from "./openid-client.ts";
 
 const Claims = z.object({
   sub: z.string().min(1).max(255),
@@ -23,6 +17,7 @@ export function createGoogleProvider(client: SocialProvider, timeoutMs: number):
   const configuration = discoverConfiguration(client, timeoutMs);
   return {
     async authorizationUrl(callback, { state, codeVerifier, nonce }) {
+      const { buildAuthorizationUrl, calculatePKCECodeChallenge } = openidClient();
       return buildAuthorizationUrl(await configuration(), {
         redirect_uri: callback.href,
         scope: "openid email profile",
@@ -34,9 +29,11 @@ export function createGoogleProvider(client: SocialProvider, timeoutMs: number):
     },
     async identify(callback, { state, codeVerifier, nonce }) {
       const checks = { expectedState: state, pkceCodeVerifier: codeVerifier, expectedNonce: nonce };
-      const tokens = await authorizationCodeGrant(await configuration(), callback, checks).catch((error) => {
-        throw toIdentityProblem(error);
-      });
+      const tokens = await openidClient()
+        .authorizationCodeGrant(await configuration(), callback, checks)
+        .catch((error) => {
+          throw toIdentityProblem(error);
+        });
       const claims = Claims.safeParse(tokens.claims());
       if (!claims.success) throw new IdentityProblem("refused", "the ID token has no subject");
       const { sub, name = null, email, email_verified } = claims.data;
@@ -48,13 +45,15 @@ export function createGoogleProvider(client: SocialProvider, timeoutMs: number):
 /** Discovers at the first use and caches the result; a failure is not cached. */
 function discoverConfiguration({ issuer, clientId, clientSecret }: SocialProvider, timeoutMs: number) {
   let cached: Promise<Configuration> | undefined;
-  const discover = () =>
-    discovery(new URL(issuer), clientId, clientSecret, undefined, {
+  const discover = () => {
+    const { allowInsecureRequests, discovery } = openidClient();
+    return discovery(new URL(issuer), clientId, clientSecret, undefined, {
       timeout: timeoutMs / 1000,
       execute: issuer.startsWith("http:") ? [allowInsecureRequests] : [],
     }).catch((error) => {
       cached = undefined;
       throw toIdentityProblem(error);
     });
+  };
   return () => (cached ??= discover());
 }

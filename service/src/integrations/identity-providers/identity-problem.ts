@@ -1,4 +1,4 @@
-import { AuthorizationResponseError, ClientError, ResponseBodyError } from "openid-client";
+import { openidClient } from "./openid-client.ts";
 
 /**
  * `denied`: the user declined. `refused`: the response is inconsistent, or the provider refused it. `unreachable`: no readable
@@ -27,6 +27,7 @@ const UNFIT = new Set([
 /** The library's errors contain whole responses with tokens as their cause, so only names are used. */
 export function toIdentityProblem(error: unknown): IdentityProblem {
   if (error instanceof IdentityProblem) return error;
+  const { AuthorizationResponseError, ClientError, ResponseBodyError } = openidClient();
   if (error instanceof AuthorizationResponseError)
     return new IdentityProblem(error.error === "access_denied" ? "denied" : "refused", nameOf(error.error));
   if (error instanceof ResponseBodyError) return new IdentityProblem("refused", nameOf(error.error));
