@@ -3,6 +3,7 @@ import { api, type ExecutionResult } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
+import { readEach } from "../../core/read-each.ts";
 import { required } from "../../core/required.ts";
 import { EventStreamResponse } from "../../platform/http/route.ts";
 import { parseNew } from "../../platform/http/validate.ts";
@@ -59,17 +60,19 @@ async function waitForResult(
   { signal, reportProgress }: ToolCall,
 ): Promise<ExecutionResult> {
   let characters = 0;
+  let result = null as ExecutionResult | null;
   try {
-    for await (const { type, data } of events(signal)) {
+    await readEach(events(signal), ({ type, data }) => {
       const payload = JSON.parse(required(data, "the data of an event"));
-      if (type === "execution.completed") return payload;
       if (type === "execution.failed") throw new ApiError(payload.code, payload.message, payload.details);
-      if (type !== "output.delta") continue;
+      if (type === "execution.completed") result = payload;
+      if (type !== "output.delta") return undefined;
       characters += payload.text.length;
-      await reportProgress?.(characters, `${characters} characters so far`);
-    }
+      return reportProgress?.(characters, `${characters} characters so far`);
+    });
   } finally {
     onEnd();
   }
+  if (result) return result;
   throw new ApiError("INVALID_STATE", "The client disconnected, so the run was canceled.");
 }

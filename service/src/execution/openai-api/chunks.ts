@@ -1,4 +1,5 @@
 import type { ChatCompletion, ExecutionResult } from "@stoa/contract";
+import { type ItemSource, type OnItem, type PushSource, readEach } from "../../core/read-each.ts";
 import { required } from "../../core/required.ts";
 import { toOpenAiError } from "../../platform/http/openai-error.ts";
 import type { StreamedEvent } from "../../platform/http/route.ts";
@@ -30,29 +31,41 @@ const toEvent = (data: object): StreamedEvent => ({ data: JSON.stringify(data) }
  * Converts events to OpenAI's chunks (https://platform.openai.com/docs/api-reference/chat-streaming), which have no ids. `[DONE]`
  * follows only a complete answer; else the stream ends with an `error`, which clients throw.
  */
-export async function* toChunks(
-  events: AsyncIterable<StreamedEvent>,
+export const toChunks = (
+  events: ItemSource<StreamedEvent>,
   completion: Completion,
-): AsyncGenerator<StreamedEvent> {
-  for await (const { type, data } of events) {
-    const payload = JSON.parse(required(data, "the data of an event"));
-    if (type === "execution.started") yield toChunk(completion, { role: "assistant", content: "" });
-    else if (type === "output.delta") yield toChunk(completion, { content: payload.text });
-    else if (type === "execution.failed") yield toEvent(toOpenAiError(payload));
-    else yield* toLastChunks(payload, completion);
-  }
+): PushSource<StreamedEvent> => ({
+  readEach: (onChunk) => readEach(events, (event) => passEach(chunksOf(event, completion), onChunk)),
+});
+
+function chunksOf({ type, data }: StreamedEvent, completion: Completion): StreamedEvent[] {
+  const payload = JSON.parse(required(data, "the data of an event"));
+  if (type === "execution.started") return [toChunk(completion, { role: "assistant", content: "" })];
+  if (type === "output.delta") return [toChunk(completion, { content: payload.text })];
+  if (type === "execution.failed") return [toEvent(toOpenAiError(payload))];
+  return toLastChunks(payload, completion);
 }
 
-function* toLastChunks(
+function toLastChunks(
   { executionId, output, usage, metadata }: ExecutionResult,
   completion: Completion,
-): Generator<StreamedEvent, void> {
+): StreamedEvent[] {
   // A repeated request whose output is not stored: without this error the answer would look empty.
-  if (output === null) return yield toEvent(toOpenAiError(outputNotStored(executionId)));
-  yield toChunk(completion, {}, toFinishReason(metadata.finishReason));
-  if (completion.includeUsage)
-    yield toEvent({ ...toFrame(completion), choices: [], usage: toOpenAiUsage(usage) });
-  yield { data: "[DONE]" };
+  if (output === null) return [toEvent(toOpenAiError(outputNotStored(executionId)))];
+  const usageFrame = { ...toFrame(completion), choices: [], usage: toOpenAiUsage(usage) };
+  return [
+    toChunk(completion, {}, toFinishReason(metadata.finishReason)),
+    ...(completion.includeUsage ? [toEvent(usageFrame)] : []),
+    { data: "[DONE]" },
+  ];
+}
+
+function passEach<Item>(items: readonly Item[], onItem: OnItem<Item>): Promise<void> | undefined {
+  for (const [at, item] of items.entries()) {
+    const busy = onItem(item);
+    if (busy !== undefined) return busy.then(() => passEach(items.slice(at + 1), onItem));
+  }
+  return undefined;
 }
 
 const toFrame = ({ id, model, created }: Completion) => ({

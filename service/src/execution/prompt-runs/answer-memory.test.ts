@@ -99,12 +99,13 @@ suite("memory for answers of a process", () => {
     const live = ctx.liveRuns.begin(ctx.newId());
     live.append("x".repeat(2 * PIECE));
     const { signal } = new AbortController();
-    const reader = new LiveEvents(live, { offset: 0, signal })[Symbol.asyncIterator]();
-    assert.equal((await reader.next()).value?.type, "execution.started");
+    const busy = Promise.withResolvers<void>();
+    const reading = new LiveEvents(live, { offset: 0, signal }).readEach(() => busy.promise);
     live.end({ type: "execution.completed", data: {} });
     ctx.liveRuns.remove(live.id);
     assert.equal(answerMemory.used, 2 * PIECE);
-    await reader.return(undefined);
+    busy.reject(new Error("the reader has left"));
+    await assert.rejects(reading, { message: "the reader has left" });
     assert.equal(answerMemory.used, 0);
   });
 

@@ -43,45 +43,22 @@ export class LiveEvents implements PushSource<StreamedEvent> {
       if (!this.#isOver) isWaiting = true;
       else finish(resolve);
     };
-    const close = this.#open(() => {
+    this.#live.retain();
+    // One listener for the whole stream: adding one for each event creates garbage.
+    const stop = this.#live.addListener(this.#signal, () => {
       if (!isWaiting) return;
       isWaiting = false;
       // Pieces that arrive together become one event.
       queueMicrotask(read);
     });
     const finish = (end: () => void) => {
-      close();
+      stop();
+      this.#live.release();
       end();
     };
     const fail = (error: unknown) => finish(() => reject(error));
     read();
     return promise;
-  }
-
-  /** For readers that convert the events: the chunks of the OpenAI API, and the tools of MCP. */
-  async *[Symbol.asyncIterator](): AsyncGenerator<StreamedEvent> {
-    let wake = () => {};
-    const close = this.#open(() => wake());
-    try {
-      for (;;) {
-        const event = this.#next();
-        if (event) yield event;
-        else if (this.#isOver) return;
-        else await new Promise<void>((resolve) => (wake = resolve));
-      }
-    } finally {
-      close();
-    }
-  }
-
-  /** One listener for the whole stream: adding one for each event creates garbage. */
-  #open(onChange: () => void): () => void {
-    this.#live.retain();
-    const stop = this.#live.addListener(this.#signal, onChange);
-    return () => {
-      stop();
-      this.#live.release();
-    };
   }
 
   /** null: there is none yet, or the stream is over. */

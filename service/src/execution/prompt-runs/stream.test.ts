@@ -18,6 +18,7 @@ import { becomes } from "../../../test/until.ts";
 import type { Member } from "../../core/context.ts";
 import { BLOCK, GrowingText } from "../../core/growing-text.ts";
 import { newUuid, toUuid } from "../../core/ids.ts";
+import { readEach } from "../../core/read-each.ts";
 import { EventStreamResponse, type StreamedEvent } from "../../platform/http/route.ts";
 import { executePrompt } from "./execute.ts";
 import { LiveEvents } from "./live-events.ts";
@@ -370,10 +371,11 @@ suite("client of a stream that disconnects or stops reading", () => {
     );
     let collected = "";
     const events: string[] = [];
-    for await (const { type, data } of stream.events(new AbortController().signal)) {
+    await readEach(stream.events(new AbortController().signal), ({ type, data }) => {
       events.push(type!);
       if (type === "output.delta") collected += JSON.parse(data!).text;
-    }
+      return undefined;
+    });
     assert.deepEqual([collected, events.at(-1)], [pieces.join(""), "execution.completed"]);
   });
 
@@ -480,10 +482,10 @@ suite("pieces of a growing text", () => {
           const offset = text.length === 0 ? 0 : received % (text.length + 1);
           const live = new LiveRun(newUuid(new Date()));
           const collected: StreamedEvent[] = [];
-          const reading = (async () => {
-            for await (const event of new LiveEvents(live, { offset, signal: new AbortController().signal }))
-              collected.push(event);
-          })();
+          const { signal } = new AbortController();
+          const reading = new LiveEvents(live, { offset, signal }).readEach(
+            (event) => void collected.push(event),
+          );
           // Halves of surrogate pairs are input, too, and some are at the end of a block.
           live.append(begin);
           for (const letter of parts.join("")) {

@@ -16,7 +16,7 @@ const CANCEL_WITHIN_MS = 1_000;
 const ENDS: ReadonlySet<string> = new Set(["execution.completed", "execution.failed", "execution.canceled"]);
 
 /** How the execution history reads and cancels workflow runs. */
-export const workflowKind: ExecutionKind = {
+export const workflowKind: ExecutionKind<AsyncIterable<StreamedEvent>> = {
   isEventId: (lastEventId) => lastEventId === null || /^\d{1,9}$/.test(lastEventId),
   async *streamEvents(ctx, { id, userId }, lastEventId, signal) {
     let after = Number(lastEventId ?? 0);

@@ -2,6 +2,7 @@ import type { Readable } from "node:stream";
 import type { Data, Endpoint, Input } from "@stoa/contract";
 import type { z } from "zod";
 import type { Caller, Context, Member, RequestSource, SessionCaller } from "../../core/context.ts";
+import type { ItemSource } from "../../core/read-each.ts";
 import { required } from "../../core/required.ts";
 import type { Page } from "../db/paging.ts";
 import type { RawPage } from "./envelope.ts";
@@ -89,7 +90,7 @@ export interface StreamedEvent {
 /** A stream of events until the client disconnects. */
 export class EventStreamResponse {
   /** The next event is requested when the previous one was sent. The signal aborts when the stream ends. */
-  readonly events: (signal: AbortSignal) => AsyncIterable<StreamedEvent>;
+  readonly events: (signal: AbortSignal) => ItemSource<StreamedEvent>;
   /** Ends the stream at once. */
   readonly endSignal: AbortSignal;
   /** Called when the stream has ended. */
