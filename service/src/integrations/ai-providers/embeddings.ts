@@ -12,6 +12,7 @@ import { fetchForCall } from "./call-fetch.ts";
 import { mustHaveBaseUrl, type ProviderAccess } from "./models.ts";
 import { type CallFailure, toFailure } from "./provider-errors.ts";
 import { readEmbeddings } from "./read-embeddings.ts";
+import { readText } from "./read-text.ts";
 import { type Deadline, type RetryOptions, startDeadline, waitForRetry } from "./retry.ts";
 import { ErrorResponseFound, withResponseStatus } from "./upstream-error.ts";
 
@@ -59,8 +60,8 @@ async function embedWithRetries(
   }
 }
 
-/** UTF-16 units of a response: the most texts of one call with the most dimensions need less. */
-const MAX_RESPONSE_CHARACTERS = 8 * 1024 * 1024;
+/** Of a response: the most texts of one call with the most dimensions need less. */
+const MAX_RESPONSE_BYTES = 8 * 1024 * 1024;
 
 class EmbeddingAttempt {
   readonly #providers: Providers;
@@ -70,6 +71,7 @@ class EmbeddingAttempt {
   readonly #memory: AnswerAllocation;
   /** The provider's status, after its response began. */
   #status: number | undefined;
+  #bytes = 0;
 
   constructor(providers: Providers, call: SupportedCall, signal: AbortSignal, attempts: number) {
     this.#providers = providers;
@@ -83,7 +85,7 @@ class EmbeddingAttempt {
     try {
       const access = { baseUrls: this.#providers.baseUrls, fetch: this.#send };
       const response = await sendEmbeddingRequest(access, this.#call, this.#signal);
-      const text = await this.#textOf(response);
+      const text = await readText(response.body, (bytes) => this.#allocate(bytes));
       if (!response.ok)
         throw new ErrorResponseFound(response.status, text, Object.fromEntries(response.headers));
       const { vectors, model, usage } = readEmbeddings(text, this.#call, this.#attempts);
@@ -106,15 +108,10 @@ class EmbeddingAttempt {
     return response;
   };
 
-  async #textOf(response: Response): Promise<string> {
-    const decoder = new TextDecoder();
-    let text = "";
-    for await (const bytes of response.body ?? []) {
-      if (text.length + bytes.length > MAX_RESPONSE_CHARACTERS) throw this.#failed("response_too_large");
-      if (!this.#memory.tryGrow(bytes.length)) throw this.#failed("memory_full", "SERVICE_UNAVAILABLE");
-      text += decoder.decode(bytes, { stream: true });
-    }
-    return text + decoder.decode();
+  #allocate(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#bytes > MAX_RESPONSE_BYTES) throw this.#failed("response_too_large");
+    if (!this.#memory.tryGrow(bytes)) throw this.#failed("memory_full", "SERVICE_UNAVAILABLE");
   }
 
   #failed(

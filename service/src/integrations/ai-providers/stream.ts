@@ -23,6 +23,7 @@ import {
   usesChatCompletions,
 } from "./models.ts";
 import { type CallFailure, toFailure } from "./provider-errors.ts";
+import { readText } from "./read-text.ts";
 import { type RetryOptions, startDeadline, waitForRetry } from "./retry.ts";
 import { ErrorResponseFound, withResponseStatus } from "./upstream-error.ts";
 
@@ -149,9 +150,9 @@ class Attempt {
   async #readChat({ status, headers, body }: PlainResponse): Promise<void> {
     this.#status = status;
     if (!isSuccess(status))
-      throw new ErrorResponseFound(status, await this.#textOf(body), toHeaderRecord(headers));
+      throw new ErrorResponseFound(status, await this.#readText(body), toHeaderRecord(headers));
     if (!isJson(headers["content-type"])) return readChatStream(body ?? noBody(), this.#onPart);
-    const text = await this.#textOf(body);
+    const text = await this.#readText(body);
     const completion = parseCompletion(text);
     // The text is parsed: the output allocates its own memory.
     this.#memory.release();
@@ -186,14 +187,8 @@ class Attempt {
     throw new ProviderError("SERVICE_UNAVAILABLE", facts, MEMORY_FULL);
   }
 
-  async #textOf(body: AsyncIterable<Uint8Array> | null): Promise<string> {
-    const decoder = new TextDecoder();
-    let text = "";
-    for await (const bytes of body ?? noBody()) {
-      this.#allocate(bytes.length);
-      text += decoder.decode(bytes, { stream: true });
-    }
-    return text + decoder.decode();
+  #readText(body: AsyncIterable<Uint8Array> | null): Promise<string> {
+    return readText(body, (bytes) => this.#allocate(bytes));
   }
 
   /** The SDK continues after an error in the stream and may report a clean end. */
@@ -216,9 +211,9 @@ class Attempt {
     const { provider } = this.#call;
     const response = await fetchForCall(this.#providers.fetch, this.#call)(input, init);
     this.#status = response.status;
-    if (!response.ok) return new Response((await this.#textOf(response.body)) || null, response);
+    if (!response.ok) return new Response((await this.#readText(response.body)) || null, response);
     if (isJson(response.headers.get("content-type"))) {
-      const found = readJsonResponse(provider, response.status, await this.#textOf(response.body));
+      const found = readJsonResponse(provider, response.status, await this.#readText(response.body));
       // The text is parsed: the output allocates its own memory.
       this.#memory.release();
       throw found;
