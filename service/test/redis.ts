@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import type { TestContext } from "node:test";
 import { createClient } from "@redis/client";
 import { freePort } from "./free-port.ts";
 
@@ -64,6 +65,32 @@ export async function startRedis(port?: number): Promise<Redis> {
       client.destroy();
       server.kill("SIGKILL");
       await gone;
+    },
+  };
+}
+
+/** After which a rate limit is counted without Redis. */
+const DEADLINE_MS = 500;
+
+/** The deadlines of waiting requests, which pass only when the test lets them: on a busy machine, Redis may answer after a real one. */
+export function holdDeadlines(t: TestContext) {
+  const waiting = new Map<NodeJS.Timeout, () => void>();
+  const { setTimeout, clearTimeout } = globalThis;
+  t.mock.method(globalThis, "setTimeout", (onTimeout: () => void, ms?: number, ...values: []) => {
+    if (ms !== DEADLINE_MS) return setTimeout(onTimeout, ms, ...values);
+    const timer = setTimeout(() => {});
+    waiting.set(timer, onTimeout);
+    return timer;
+  });
+  t.mock.method(globalThis, "clearTimeout", (timer: NodeJS.Timeout) => {
+    waiting.delete(timer);
+    clearTimeout(timer);
+  });
+  return {
+    count: () => waiting.size,
+    pass() {
+      for (const onTimeout of waiting.values()) onTimeout();
+      waiting.clear();
     },
   };
 }

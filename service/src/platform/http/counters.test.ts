@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
-import { after, before, suite, type TestContext, test } from "node:test";
+import { after, before, suite, test } from "node:test";
 import type { Quota } from "@stoa/contract";
 import fc from "fast-check";
 import { runs } from "../../../test/full-size.ts";
-import { type Redis, startRedis, whyNoRedis } from "../../../test/redis.ts";
+import { holdDeadlines, type Redis, startRedis, whyNoRedis } from "../../../test/redis.ts";
 import { until } from "../../../test/until.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { createLog } from "../../core/log.ts";
@@ -285,31 +285,6 @@ suite("counters in Redis", { skip: whyNoRedis }, () => {
     await Promise.all([one.close(), other.close()]);
   });
 });
-
-const DEADLINE_MS = 500;
-
-/** The deadlines of waiting requests, which pass only when the test lets them: on a busy machine, Redis may answer after a real one. */
-function holdDeadlines(t: TestContext) {
-  const waiting = new Map<NodeJS.Timeout, () => void>();
-  const { setTimeout, clearTimeout } = globalThis;
-  t.mock.method(globalThis, "setTimeout", (onTimeout: () => void, ms?: number, ...values: []) => {
-    if (ms !== DEADLINE_MS) return setTimeout(onTimeout, ms, ...values);
-    const timer = setTimeout(() => {});
-    waiting.set(timer, onTimeout);
-    return timer;
-  });
-  t.mock.method(globalThis, "clearTimeout", (timer: NodeJS.Timeout) => {
-    waiting.delete(timer);
-    clearTimeout(timer);
-  });
-  return {
-    count: () => waiting.size,
-    pass() {
-      for (const onTimeout of waiting.values()) onTimeout();
-      waiting.clear();
-    },
-  };
-}
 
 suite("counters with a fallback", { skip: whyNoRedis }, () => {
   test("Redis is down: count in this process with one log line, then return to Redis", async (t) => {

@@ -12,7 +12,7 @@ import {
   openMarket,
   type Reply,
 } from "../../../test/market.ts";
-import { startRedis, whyNoRedis } from "../../../test/redis.ts";
+import { holdDeadlines, startRedis, whyNoRedis } from "../../../test/redis.ts";
 import { mintKey } from "../../accounts/api-keys/api-key.ts";
 import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
 import { builtInPlans, type PlanConfig } from "../../core/config/plan-config.ts";
@@ -429,7 +429,8 @@ suite("wrong passwords and sign-in tokens", () => {
 const nobody = async () => null;
 
 suite("two services on one Redis", { skip: whyNoRedis }, () => {
-  test("an account and an address: one limit together", async () => {
+  test("an account and an address: one limit together", async (t) => {
+    holdDeadlines(t);
     const redis = await startRedis();
     const config = { redisUrl: redis.url, environment: "test" as const };
     const [one, other] = [await open({ config }), await open({ config })];
