@@ -22,7 +22,7 @@ before(async () => {
   inside = await startWebhookReceiver();
   market = await openMarket({
     config: { allowedTargets: "127.0.0.2" },
-    postDeadlines: { connectMs: 1_000, totalMs: 1_500 },
+    postDeadlines: { connectMs: 10_000, totalMs: 15_000 },
     resolve: async () => {
       lookups++;
       return addresses.length > 1 ? addresses.shift()! : addresses[0]!;
