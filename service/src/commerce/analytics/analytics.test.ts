@@ -259,11 +259,13 @@ suite("GET /v1/analytics/revenue", () => {
     const bank = installFakeBank(market);
     const [seller, referred, buyer] = [await createSeller(), await createSeller(), await market.createUser()];
     const { code } = (await seller.get("/v1/account/referral")).body.data;
-    const refundRequested = await at("2026-05-01T00:00:00Z", async () => {
-      const input = { price: 40, commissionBasisPoints: 5_000 };
-      const productId = await createProduct(referred, input);
+    const buyReferred = async (price: number) => {
+      const productId = await createProduct(referred, { price, commissionBasisPoints: 5_000 });
       const reply = await buyer.post("/v1/purchases", { productId, referralCode: code });
       assert.equal(reply.status, 201, reply.text);
+    };
+    const refundRequested = await at("2026-05-01T00:00:00Z", async () => {
+      await buyReferred(40);
       await sellAt("2026-05-01T00:00:00Z", seller, { price: 70 });
       const bought = await createProduct(seller, { price: 30 });
       const orderId = await buyProduct(buyer, bought);
@@ -271,6 +273,7 @@ suite("GET /v1/analytics/revenue", () => {
       return orderId;
     });
     await sellAt("2026-06-14T00:00:00Z", seller, { price: 11 });
+    await at("2026-06-14T00:00:00Z", () => buyReferred(4));
     await sellAt("2026-05-01T00:00:00Z", seller, { price: 900, currency: "JPY" });
     const refund = await at("2026-05-10T00:00:00Z", () =>
       buyer.post(`/v1/purchases/${refundRequested}/refund`, { reason: "other" }),
@@ -278,16 +281,17 @@ suite("GET /v1/analytics/revenue", () => {
     assert.equal(refund.body.data.status, "pending", refund.text);
     const assertBalances = async (paidOut: number, available: number) => {
       const [yen, dollars] = (await seller.get("/v1/balance")).body.data;
-      assert.deepEqual([yen.available, dollars.available, dollars.pending], [810, available, 9.9]);
+      assert.deepEqual([yen.available, dollars.available, dollars.pending], [810, available, 11.9]);
       const { summary, otherCurrencies } = await read(seller, "revenue?currency=USD&startDate=2026-05-01");
       assert.partialDeepStrictEqual(summary, {
-        ...{ pendingBalance: 9.9, availableBalance: available, paidOut },
+        ...{ pendingBalance: 11.9, availableBalance: available, paidOut },
       });
       assert.partialDeepStrictEqual(otherCurrencies, [
         { currency: "JPY", pendingBalance: 0, availableBalance: 810, paidOut: 0 },
       ]);
     };
     // 63 of one order and 27 of the other, both with open refund requests; 20 of commissions.
+    // Not matured are 9.9 of a sale and 2 of commissions.
     await assertBalances(0, 83);
     for (const [state, paidOut, available] of [
       ["failed", 0, 83],
