@@ -77,8 +77,25 @@ const AMBIGUOUS_ZONES = /^([^A-Z]|(ACT|ART|AST|BST|CST|EAT|IST|JST|NST|PST)$|Sys
 
 function todayIn(timezone: string, now: Date): string {
   if (AMBIGUOUS_ZONES.test(timezone)) throw unknownZoneError();
+  const format = dateFormats.get(timezone) ?? createDateFormat(timezone);
+  return format.format(now);
+}
+
+/** By time zone. Creating a format takes half a millisecond. */
+const dateFormats = new Map<string, Intl.DateTimeFormat>();
+/** The IANA database has about 600 names, most of which are rare. */
+const MAX_CACHED_FORMATS = 500;
+
+function createDateFormat(timezone: string): Intl.DateTimeFormat {
+  const format = formatOf(timezone);
+  if (dateFormats.size >= MAX_CACHED_FORMATS) dateFormats.delete(firstOf([...dateFormats.keys()]));
+  dateFormats.set(timezone, format);
+  return format;
+}
+
+function formatOf(timezone: string): Intl.DateTimeFormat {
   try {
-    return new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" }).format(now);
+    return new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" });
   } catch {
     throw unknownZoneError();
   }
