@@ -2,15 +2,17 @@
 import assert from "node:assert/strict";
 import { after, before, suite } from "node:test";
 import { firstOf } from "@stoa/service/core/required.ts";
+import { createProduct } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { type ProviderServer, startProviderServer } from "@stoa/service/test/provider-server.ts";
-import { providersAt } from "@stoa/service/test/runs.ts";
+import { createProviderKey, providersAt } from "@stoa/service/test/runs.ts";
 import { becomes } from "@stoa/service/test/until.ts";
 import {
   createWorkflow,
   definitionOf,
   echoStep,
   executeWorkflow,
+  promptStep,
   startExecution,
   startWorker,
   transformStep,
@@ -266,6 +268,24 @@ suite("workflow editor", () => {
     const [latest] = (await session.get(`/v1/ai/executions?productId=${id}&limit=1`)).body.data;
     const { data: steps } = (await session.get(`/v1/ai/executions/${latest.id}/steps`)).body;
     assert.deepEqual(new Set(steps.map(({ stepId }: { stepId: string }) => stepId)), new Set(["drafts"]));
+    await context.close();
+  });
+
+  test("a step that runs a product, and keys that run every model: a test run has a key for each", async () => {
+    const { context, session } = await openMember(market, browser, { look: { width: 1400 } });
+    const own = await createProviderKey(session);
+    await createProviderKey(session, { provider: "openai-compatible", baseUrl: provider.url });
+    const poem = { id: "poem", type: "product", productId: await createProduct(session) };
+    const product = { ...poem, variables: { topic: "'rain'" } };
+    const byProduct = await createWorkflow(session, { steps: [product] });
+    const both = await createWorkflow(session, { steps: [product, promptStep("title", "A title.")] });
+    const { page } = await openEditor(context, both);
+    await page.getByRole("button", { name: "Test run" }).click();
+    assert.equal(await page.getByRole("dialog").getByLabel("Key for OpenAI").inputValue(), own);
+    await page.goto(`${market.origin}/studio/workflows/${byProduct}?step=poem`);
+    await page.getByRole("button", { name: "Test run" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByLabel("Last run of poem").getByText("An answer.").waitFor();
     await context.close();
   });
 

@@ -6,13 +6,11 @@ import { stoa } from "../../api.ts";
 import { curlOf } from "../../lib/curl.ts";
 import { formatCount } from "../../lib/format.ts";
 import { literalOf } from "../../lib/object-literal.ts";
-import { providerName, runsEveryProduct } from "../../lib/providers.ts";
 import { useAction } from "../../lib/use-action.ts";
-import { type InputSchema, parseDefinition, providersOf } from "../../lib/workflow-definition.ts";
+import { type InputSchema, parseDefinition, type WorkflowDefinition } from "../../lib/workflow-definition.ts";
 import { ancestorsOf, type EditedStep, isObject } from "../../lib/workflow-document.ts";
 import { Dialog, DialogButtons } from "../dialog.tsx";
 import { ErrorSummary, fieldErrors } from "../field.tsx";
-import { defaultKey, type KeyChoice, useKeyChoices } from "../running/run-target.ts";
 import {
   fieldsOf,
   inputErrors,
@@ -21,7 +19,7 @@ import {
   type SchemaValues,
   toTyped,
 } from "../running/schema-fields.tsx";
-import { KeyField } from "../running/target-fields.tsx";
+import { useWorkflowKeys, WorkflowKeyFields } from "../running/workflow-keys.tsx";
 import { ShowAsCode } from "../show-as-code.tsx";
 import { EarlierRuns } from "./earlier-runs.tsx";
 import { useEditor } from "./editor-context.ts";
@@ -42,11 +40,11 @@ export default function TestDialog({ stepId, onClose }: TestDialogProps) {
   const fields = fieldsOf(schema);
   const [typed, setTyped] = useState<SchemaValues>(() => toTyped(fields, run?.execution.variables ?? {}));
   const pins = usePins(stepId);
-  const keys = useTestKeys(stepId, pins.outputs);
+  const { keys, onPick, ...tested } = useTestKeys(stepId, pins.outputs);
   const { input, errors: invalid } = readInput(fields, typed);
   const [isChecked, check] = useState(false);
   const request: TestWorkflow = {
-    ...{ content: document.text, input, apiKeys: keys.chosen },
+    ...{ content: document.text, input, apiKeys: keys.apiKeys },
     ...(stepId !== undefined && { stepId }),
     ...((stepId !== undefined || pins.entries.length > 0) && { outputs: pins.outputs }),
   };
@@ -91,8 +89,8 @@ export default function TestDialog({ stepId, onClose }: TestDialogProps) {
         />
         {fields.length === 0 && <p className="soft sm">This workflow asks for nothing.</p>}
         <PinnedOutputs pins={pins} />
-        {keys.fields}
-        <TestCost steps={keys.steps} sandboxed={keys.sandboxed} />
+        <WorkflowKeyFields keys={keys} errors={refused} onPick={onPick} />
+        <TestCost {...tested} />
         <p className="sm soft">
           {stepId === undefined
             ? `${describeRuns(steps, pins.outputs)} Nothing is saved or published.`
@@ -123,9 +121,6 @@ function describeRuns(steps: EditedStep[], pinned: Record<string, unknown>): str
   return `${formatCount(running.length)} of ${formatCount(steps.length)} steps run, at your providers' prices: ${names}.`;
 }
 
-const isSandboxKey = (keys: KeyChoice[], id: string): boolean =>
-  keys.find((key) => key.id === id)?.provider === "sandbox";
-
 /** A key for each provider that is called. */
 function useTestKeys(stepId: string | undefined, pinned: Record<string, unknown>) {
   const { document, steps } = useEditor();
@@ -133,35 +128,15 @@ function useTestKeys(stepId: string | undefined, pinned: Record<string, unknown>
   const needed = new Set(
     stepId === undefined ? steps.map(({ id }) => id) : [stepId, ...ancestorsOf(steps, stepId)],
   );
-  const running = definition && {
-    ...definition,
-    steps: definition.steps.filter(({ id }) => needed.has(id) && !Object.hasOwn(pinned, id)),
+  const running: WorkflowDefinition = {
+    input: definition?.input ?? {},
+    steps: definition?.steps.filter(({ id }) => needed.has(id) && !Object.hasOwn(pinned, id)) ?? [],
   };
-  const providers = running ? providersOf(running) : [];
-  const all = useKeyChoices(providers);
   const [picked, pick] = useState<Record<string, string>>({});
-  const fitting = (provider: string) =>
-    all.filter((key) => key.provider === provider || runsEveryProduct(key.provider));
-  const chosen = Object.fromEntries(
-    providers.flatMap((provider) => {
-      const id = picked[provider] ?? defaultKey(fitting(provider))?.id;
-      return id === undefined ? [] : [[provider, id]];
-    }),
-  );
-  const fields = providers
-    .filter((provider) => provider !== "sandbox")
-    .map((provider) => (
-      <KeyField
-        key={provider}
-        label={`Key for ${providerName(provider)}`}
-        providers={[provider]}
-        keys={fitting(provider)}
-        value={chosen[provider] ?? ""}
-        onChange={(id) => pick((old) => ({ ...old, [provider]: id }))}
-      />
-    ));
+  const keys = useWorkflowKeys(running, picked);
+  const onPick = (provider: string, keyId: string) => pick((old) => ({ ...old, [provider]: keyId }));
   const sandboxed = new Set(
-    Object.entries(chosen).flatMap(([provider, id]) => (isSandboxKey(all, id) ? [provider] : [])),
+    Object.entries(keys.chosen).flatMap(([provider, key]) => (key?.provider === "sandbox" ? provider : [])),
   );
-  return { chosen, fields, sandboxed, steps: running?.steps ?? [] };
+  return { keys, onPick, sandboxed, steps: running.steps };
 }
