@@ -1,4 +1,5 @@
 import { type ReactNode, useState } from "react";
+import { CheckRow } from "./check-row.tsx";
 import { CopyButton } from "./copy-button.tsx";
 import { Dialog, DialogButtons } from "./dialog.tsx";
 
@@ -26,15 +27,9 @@ export function SecretOnce({ title, secret, children, example, confirmation, onD
       </code>
       <CopyButton text={secret} className="btn wide" />
       {example}
-      <label className="row">
-        <input
-          type="checkbox"
-          className="check"
-          checked={isSaved}
-          onChange={(event) => setSaved(event.target.checked)}
-        />
+      <CheckRow isChecked={isSaved} onChange={setSaved}>
         {confirmation}
-      </label>
+      </CheckRow>
       <DialogButtons>
         <button type="button" className="btn primary" disabled={!isSaved} onClick={onDone}>
           Done

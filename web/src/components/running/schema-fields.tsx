@@ -1,6 +1,7 @@
 import "./run-form.css";
 import { formatCount } from "../../lib/format.ts";
 import type { InputSchema } from "../../lib/workflow-definition.ts";
+import { CheckRow } from "../check-row.tsx";
 import { Field } from "../field.tsx";
 
 /** As typed; a checkbox has "true" or "false". Empty: not set. */
@@ -163,15 +164,9 @@ function SchemaField({ field: { name, schema, kind, isRequired }, text, error, o
   if (kind === "boolean")
     return (
       <div className="field">
-        <label className="check-row">
-          <input
-            type="checkbox"
-            className="check"
-            checked={text === "true"}
-            onChange={(event) => onChange(String(event.target.checked))}
-          />
+        <CheckRow isChecked={text === "true"} onChange={(isChecked) => onChange(String(isChecked))}>
           <span className="m">{label}</span>
-        </label>
+        </CheckRow>
         {hint && <p className="sm soft">{hint}</p>}
         {error && <p className="ferr">{error}</p>}
       </div>

@@ -6,6 +6,7 @@ import { takeDraft } from "../../lib/drafts.ts";
 import { EVENT_TYPES } from "../../lib/event-types.ts";
 import { newInboxUrl } from "../../lib/webhooks.ts";
 import { egressQuery } from "../../queries/webhooks.ts";
+import { CheckRow } from "../check-row.tsx";
 import { Field, fieldErrors } from "../field.tsx";
 import { FormError } from "../form-error.tsx";
 import { JsonText } from "../json-text.tsx";
@@ -233,28 +234,18 @@ const SignatureOptions = ({ input, onChange }: SignatureOptionsProps) => (
         Each delivery has the headers of Standard Webhooks: webhook-id, webhook-timestamp and
         webhook-signature. These options change only X-Service-Signature.
       </p>
-      <label className="row">
-        <input
-          type="checkbox"
-          className="check"
-          checked={input.signatureContent === "body"}
-          onChange={(event) =>
-            onChange({ signatureContent: event.target.checked ? "body" : "timestamp_body" })
-          }
-        />
+      <CheckRow
+        isChecked={input.signatureContent === "body"}
+        onChange={(isOn) => onChange({ signatureContent: isOn ? "body" : "timestamp_body" })}
+      >
         Sign the body alone, without the timestamp: anyone who saw a delivery can send it again
-      </label>
-      <label className="row">
-        <input
-          type="checkbox"
-          className="check"
-          checked={input.signaturePrefix}
-          onChange={(event) => onChange({ signaturePrefix: event.target.checked })}
-        />
-        <span>
-          Begin with <code>sha256=</code>
-        </span>
-      </label>
+      </CheckRow>
+      <CheckRow
+        isChecked={input.signaturePrefix}
+        onChange={(signaturePrefix) => onChange({ signaturePrefix })}
+      >
+        Begin with <code>sha256=</code>
+      </CheckRow>
     </div>
   </details>
 );

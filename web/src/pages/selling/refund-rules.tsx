@@ -1,6 +1,7 @@
 import type { Account, UpdateAccount } from "@stoa/sdk";
 import { useQueryClient } from "@tanstack/react-query";
 import { stoa } from "../../api.ts";
+import { CheckRow } from "../../components/check-row.tsx";
 import { Field } from "../../components/field.tsx";
 import { ShowAsCode } from "../../components/show-as-code.tsx";
 import { curlOf } from "../../lib/curl.ts";
@@ -49,23 +50,18 @@ export function RefundRules() {
           </select>
         )}
       </Field>
-      <label className="check-row">
-        <input
-          type="checkbox"
-          className="check"
-          checked={refundFailedRuns}
-          disabled={save.isPending}
-          onChange={({ target }) => save.start({ refundFailedRuns: target.checked })}
-        />
-        <span>
-          Approve requests at once if a prompt fails more often for the buyer than for others
-          <br />
-          <span className="soft sm">
-            At least five runs, with 95 % intervals that do not overlap. Failures of the buyer’s key do not
-            count.
-          </span>
+      <CheckRow
+        isChecked={refundFailedRuns}
+        isDisabled={save.isPending}
+        onChange={(isChecked) => save.start({ refundFailedRuns: isChecked })}
+      >
+        Approve requests at once if a prompt fails more often for the buyer than for others
+        <br />
+        <span className="soft sm">
+          At least five runs, with 95 % intervals that do not overlap. Failures of the buyer’s key do not
+          count.
         </span>
-      </label>
+      </CheckRow>
       <ShowAsCode
         curl={curlOf("PATCH", "/account", { refundDays, refundFailedRuns })}
         sdk={`await stoa.account.update({ refundDays: ${refundDays}, refundFailedRuns: ${refundFailedRuns} });`}

@@ -2,6 +2,7 @@ import type { ImportResult, RawContent } from "@stoa/sdk";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type DragEvent, useEffect, useState } from "react";
 import { stoa } from "../../api.ts";
+import { CheckRow } from "../../components/check-row.tsx";
 import { Dialog, DialogButtons } from "../../components/dialog.tsx";
 import { CheckIcon, UploadIcon } from "../../components/icons.tsx";
 import { ErrorStrip } from "../../components/page-error.tsx";
@@ -168,15 +169,9 @@ const Plan = ({ result: { created, updated, unchanged }, publish, onPublish }: P
       <b className="num">{formatCount(created)}</b> new, <b className="num">{formatCount(updated)}</b>{" "}
       changed, <b className="num">{formatCount(unchanged)}</b> unchanged. Nothing is written yet.
     </p>
-    <label className="row">
-      <input
-        type="checkbox"
-        className="check"
-        checked={publish}
-        onChange={({ target }) => onPublish(target.checked)}
-      />
+    <CheckRow isChecked={publish} onChange={onPublish}>
       Publish them, except those whose line says otherwise
-    </label>
+    </CheckRow>
   </>
 );
 
