@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { TestContext } from "node:test";
 import { createClient } from "@redis/client";
+import { COUNT_TIMEOUT_MS } from "../src/platform/http/fallback-counters.ts";
 import { freePort } from "./free-port.ts";
 
 /** A temporary Redis without persistence. */
@@ -69,15 +70,12 @@ export async function startRedis(port?: number): Promise<Redis> {
   };
 }
 
-/** After which a rate limit is counted without Redis. */
-const DEADLINE_MS = 500;
-
-/** The deadlines of waiting requests, which pass only when the test lets them: on a busy machine, Redis may answer after a real one. */
+/** The deadlines after which requests are counted without Redis, which pass only when the test lets them: on a busy machine, Redis may answer after a real one. */
 export function holdDeadlines(t: TestContext) {
   const waiting = new Map<NodeJS.Timeout, () => void>();
   const { setTimeout, clearTimeout } = globalThis;
   t.mock.method(globalThis, "setTimeout", (onTimeout: () => void, ms?: number, ...values: []) => {
-    if (ms !== DEADLINE_MS) return setTimeout(onTimeout, ms, ...values);
+    if (ms !== COUNT_TIMEOUT_MS) return setTimeout(onTimeout, ms, ...values);
     const timer = setTimeout(() => {});
     waiting.set(timer, onTimeout);
     return timer;

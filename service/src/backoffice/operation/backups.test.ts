@@ -9,6 +9,7 @@ import { becomes } from "../../../test/until.ts";
 import { uploadFile } from "../../../test/uploads.ts";
 import { startService } from "../../app.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { transactionTimeouts } from "../../platform/db/client.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -193,7 +194,13 @@ suite("ledger verification", () => {
       ).rows.length;
     await becomes(checking, (count) => count > 0);
     await node.close();
-    await becomes(checking, (count) => count === 0, "no check in the database");
+    // The timeout of the lock would end it, too.
+    await becomes(
+      checking,
+      (count) => count === 0,
+      "no check in the database",
+      transactionTimeouts.lockMs / 2,
+    );
     const { status, error, result } = (await admin.get(`/v1/admin/ledger-verifications/${id}`)).body.data;
     assert.deepEqual([status, result], ["failed", null]);
     assert.match(error, /has ended\. Start it again/);
