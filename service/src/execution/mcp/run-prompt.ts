@@ -60,6 +60,7 @@ async function waitForResult(
   { signal, reportProgress }: ToolCall,
 ): Promise<ExecutionResult> {
   let characters = 0;
+  // TypeScript does not see the assignment in the callback, and would take the type for null.
   let result = null as ExecutionResult | null;
   try {
     await readEach(events(signal), ({ type, data }) => {

@@ -60,7 +60,7 @@ async function embedWithRetries(
   }
 }
 
-/** Of a response: the most texts of one call with the most dimensions need less. */
+/** The limit of a response: the most texts of one call with the most dimensions need less. */
 const MAX_RESPONSE_BYTES = 8 * 1024 * 1024;
 
 class EmbeddingAttempt {

@@ -1,4 +1,4 @@
-/** Decodes a response. `allocate` gets the bytes of each chunk before the text grows by it, and throws if they are too many. */
+/** Decodes a response. `allocate` gets the bytes of each chunk before the text grows by it, and throws if the text must not grow. */
 export async function readText(
   body: AsyncIterable<Uint8Array> | null,
   allocate: (bytes: number) => void,
