@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { registerHooks } from "node:module";
+import { test } from "node:test";
+
+const loaded: string[] = [];
+registerHooks({
+  load(url, context, next) {
+    loaded.push(url);
+    return next(url, context);
+  },
+});
+const { openMarket } = await import("../test/market.ts");
+
+/** Fastify's compilers of schemas, and packages that load at their first use. */
+const NOT_AT_START =
+  /\/node_modules\/(ajv|ajv-formats|@fastify\/(ajv|fast-json-stringify)-compiler|openid-client|tar-stream|pg-copy-streams|marked|otplib|sharp|stripe|pdfkit)\//;
+
+test("a start and a request: load no package that they do not use", async () => {
+  const market = await openMarket();
+  assert.equal((await market.as(null).get("/v1/products")).status, 200);
+  await market.close();
+  assert.ok(
+    loaded.some((url) => url.includes("/node_modules/fastify/")),
+    "Fastify is loaded",
+  );
+  assert.deepEqual(
+    loaded.filter((url) => NOT_AT_START.test(url)),
+    [],
+  );
+});
