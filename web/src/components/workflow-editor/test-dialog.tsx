@@ -40,7 +40,7 @@ export default function TestDialog({ stepId, onClose }: TestDialogProps) {
   const fields = fieldsOf(schema);
   const [typed, setTyped] = useState<SchemaValues>(() => toTyped(fields, run?.execution.variables ?? {}));
   const pins = usePins(stepId);
-  const { keys, onPick, ...tested } = useTestKeys(stepId, pins.outputs);
+  const { keys, onPick, sandboxed, steps: calledSteps } = useTestKeys(stepId, pins.outputs);
   const { input, errors: invalid } = readInput(fields, typed);
   const [isChecked, check] = useState(false);
   const request: TestWorkflow = {
@@ -90,7 +90,7 @@ export default function TestDialog({ stepId, onClose }: TestDialogProps) {
         {fields.length === 0 && <p className="soft sm">This workflow asks for nothing.</p>}
         <PinnedOutputs pins={pins} />
         <WorkflowKeyFields keys={keys} errors={refused} onPick={onPick} />
-        <TestCost {...tested} />
+        <TestCost steps={calledSteps} sandboxed={sandboxed} />
         <p className="sm soft">
           {stepId === undefined
             ? `${describeRuns(steps, pins.outputs)} Nothing is saved or published.`
