@@ -50,19 +50,19 @@ export function changesOf(user: EditedUser, draft: UserDraft): UpdateUser {
 
 /** The saved account, with what was typed after `sent`. */
 export const draftAfterSave = (draft: UserDraft, sent: UserDraft, saved: EditedUser): UserDraft =>
-  withKept(draft, toDraft(saved), (field) => draft[field] !== sent[field]);
+  mergeDraft(toDraft(saved), draft, (field) => draft[field] !== sent[field]);
 
 /** The account as another administrator changed it. A typed field that changed there, too, is lost: a save would overwrite it unseen. */
 export function rebaseDraft(draft: UserDraft, user: EditedUser, changed: EditedUser): UserDraft {
   const [before, after] = [toDraft(user), toDraft(changed)];
-  return withKept(draft, after, (field) => before[field] === after[field]);
+  return mergeDraft(after, draft, (field) => before[field] === after[field]);
 }
 
-function withKept(
-  draft: UserDraft,
+function mergeDraft(
   stored: UserDraft,
-  isKept: (field: keyof UserDraft) => boolean,
+  draft: UserDraft,
+  isFromDraft: (field: keyof UserDraft) => boolean,
 ): UserDraft {
-  const fields = (Object.keys(stored) as (keyof UserDraft)[]).filter(isKept);
+  const fields = (Object.keys(stored) as (keyof UserDraft)[]).filter(isFromDraft);
   return { ...stored, ...Object.fromEntries(fields.map((field) => [field, draft[field]])) };
 }
