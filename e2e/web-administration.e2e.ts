@@ -370,6 +370,75 @@ suite("accounts", () => {
     await context.close();
   });
 
+  test("an unreadable quota as the only edit: Save explains the format, Discard restores the field", async () => {
+    const user = await market.createUser({ name: "Mallory Unclear" });
+    const { watched, context } = await openAsAdmin(`/admin/users/${await idOf(user)}`);
+    const { page } = watched;
+    await page.getByLabel("Own quota").fill("a lot");
+    await click(page, "Save changes");
+    await sees(page, "Write requests/seconds");
+    await click(page, "Discard");
+    assert.equal(await page.getByLabel("Own quota").inputValue(), "");
+    assert.equal(await page.getByText("Write requests/seconds").count(), 0);
+    assert.equal(await page.getByRole("button", { name: "Save changes" }).isDisabled(), true);
+    assert.deepEqual(watched.complaints, []);
+    await context.close();
+  });
+
+  for (const look of looks)
+    test(`a typed field that another administrator changed, ${look.width} pixels: a notice names it`, async () => {
+      const user = await market.createUser({ name: "Mallory Shared" });
+      const path = `/admin/users/${await idOf(user)}`;
+      const { watched, context } = await openAsAdmin(path, { look });
+      const { page } = watched;
+      await page.getByLabel("Plan").selectOption("business");
+      await page.getByLabel("Own quota").fill("5000/60");
+      await page.getByLabel("Verified seller").check();
+      const theirs = { plan: "pro", quota: [{ requests: 7, seconds: 60 }] };
+      const other = await (await openAdmin()).patch(`/v1${path}`, theirs);
+      assert.equal(other.status, 200, other.text);
+      // It loads the account in the background.
+      await page.getByRole("button", { name: "More for Mallory Shared" }).click();
+      await page.getByRole("menuitem", { name: "End all sessions" }).click();
+      await click(page, "End all sessions");
+      await sees(page, "Plan and Own quota now have the stored values.");
+      assert.equal(await page.getByLabel("Plan").inputValue(), "pro");
+      assert.equal(await page.getByLabel("Own quota").inputValue(), "7/60");
+      assert.equal(await page.getByLabel("Verified seller").isChecked(), true);
+      await mustBeSound(watched, "user with replaced fields");
+      await page.getByLabel("Plan").selectOption("business");
+      await sees(page, "Own quota now has the stored value.");
+      await click(page, "Discard");
+      await page.getByRole("alert").waitFor({ state: "detached" });
+      await context.close();
+    });
+
+  for (const look of looks)
+    test(`the account cannot be loaded after a conflict, ${look.width} pixels: the notice stays beside the error`, async () => {
+      const user = await market.createUser({ name: "Mallory Offline" });
+      const path = `/admin/users/${await idOf(user)}`;
+      const { watched, context } = await openAsAdmin(path, { look });
+      const { page } = watched;
+      await page.getByLabel("Plan").selectOption("business");
+      const other = await (await openAdmin()).patch(`/v1${path}`, { verified: true });
+      assert.equal(other.status, 200, other.text);
+      await click(page, "Save changes");
+      await sees(page, "Someone else changed this account meanwhile.");
+      await page.route(`**/v1${path}`, (route) => route.fulfill({ status: 403, json: {} }));
+      await click(page, "Load again");
+      await sees(page, "The account was not loaded");
+      await sees(page, "Someone else changed this account meanwhile.");
+      forgetRefusals(watched, 403, 412);
+      await mustBeSound(watched, "user not loaded after a conflict");
+      await page.unroute(`**/v1${path}`);
+      await click(page, "Load again");
+      await page.getByRole("alert").first().waitFor({ state: "detached" });
+      assert.equal(await page.getByRole("alert").count(), 0);
+      assert.equal(await page.getByLabel("Verified seller").isChecked(), true);
+      assert.equal(await page.getByLabel("Plan").inputValue(), "business");
+      await context.close();
+    });
+
   test("viewed as a user: reads as the user, a change is refused, secrets are hidden, the end leads back", async () => {
     const user = await market.createUser({ name: "Ada Viewed" });
     const { watched, context } = await openAsAdmin(`/admin/users/${await idOf(user)}`);

@@ -13,6 +13,8 @@ export interface UserDraft {
   reason: string;
 }
 
+export type UserField = keyof UserDraft;
+
 const quotaText = (quota: AdminUserDetail["quota"]): string =>
   (quota ?? []).map(({ requests, seconds }) => `${requests}/${seconds}`).join(", ");
 
@@ -48,6 +50,10 @@ export function changesOf(user: EditedUser, draft: UserDraft): UpdateUser {
   };
 }
 
+/** An unreadable quota is an edit, too, although no request can have it. */
+export const isEdited = (user: EditedUser, draft: UserDraft): boolean =>
+  parseQuota(draft.quota) === undefined || Object.keys(changesOf(user, draft)).length > 0;
+
 /** The saved account, with what was typed after `sent`. */
 export const draftAfterSave = (draft: UserDraft, sent: UserDraft, saved: EditedUser): UserDraft =>
   mergeDraft(toDraft(saved), draft, (field) => draft[field] !== sent[field]);
@@ -58,11 +64,19 @@ export function rebaseDraft(draft: UserDraft, user: EditedUser, changed: EditedU
   return mergeDraft(after, draft, (field) => before[field] === after[field]);
 }
 
+/** The typed fields that `rebaseDraft` replaces by another value. */
+export function replacedFields(draft: UserDraft, user: EditedUser, changed: EditedUser): UserField[] {
+  const [before, rebased] = [toDraft(user), rebaseDraft(draft, user, changed)];
+  return fieldsOf(draft).filter((field) => draft[field] !== before[field] && draft[field] !== rebased[field]);
+}
+
 function mergeDraft(
   stored: UserDraft,
   draft: UserDraft,
-  isFromDraft: (field: keyof UserDraft) => boolean,
+  isFromDraft: (field: UserField) => boolean,
 ): UserDraft {
-  const fields = (Object.keys(stored) as (keyof UserDraft)[]).filter(isFromDraft);
+  const fields = fieldsOf(stored).filter(isFromDraft);
   return { ...stored, ...Object.fromEntries(fields.map((field) => [field, draft[field]])) };
 }
+
+const fieldsOf = (draft: UserDraft) => Object.keys(draft) as UserField[];

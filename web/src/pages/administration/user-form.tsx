@@ -19,18 +19,31 @@ import {
   changesOf,
   draftAfterSave,
   type EditedUser,
+  isEdited,
   parseQuota,
   rebaseDraft,
+  replacedFields,
   toDraft,
   type UserDraft,
+  type UserField,
 } from "./user-draft.ts";
+
+const LABELS: Record<UserField, string> = {
+  role: "Role",
+  plan: "Plan",
+  quota: "Own quota",
+  verified: "Verified seller",
+  reason: "Reason",
+};
 
 export function UserForm({ user }: { user: EditedUser }) {
   const client = useQueryClient();
+  /** The last prop. After a save, `base` is ahead of the prop until the query's data arrives, so the two cannot be compared. */
   const [loaded, setLoaded] = useState(user);
   /** The state of the account that the draft changes. */
   const [base, setBase] = useState(user);
   const [draft, setDraft] = useState(() => toDraft(user));
+  const [replaced, setReplaced] = useState<UserField[]>([]);
   const [problem, setProblem] = useState<string>();
   if (user !== loaded) {
     setLoaded(user);
@@ -38,15 +51,18 @@ export function UserForm({ user }: { user: EditedUser }) {
     if (user.etag !== base.etag) {
       setBase(user);
       setDraft(rebaseDraft(draft, base, user));
+      setReplaced([...new Set([...replaced, ...replacedFields(draft, base, user)])]);
     }
   }
   const isSelf = useAccount()?.id === user.id;
-  const change = (fields: Partial<UserDraft>) => setDraft((old) => ({ ...old, ...fields }));
-  const isChanged = Object.keys(changesOf(base, draft)).length > 0;
+  const change = (fields: Partial<UserDraft>) => {
+    setDraft((old) => ({ ...old, ...fields }));
+    setReplaced((old) => old.filter((field) => !(field in fields)));
+  };
+  const isChanged = isEdited(base, draft);
   const { queryKey } = userQuery(user.id);
-  const refresh = () =>
+  const refreshLists = () =>
     Promise.all([
-      client.invalidateQueries({ queryKey }),
       client.invalidateQueries({ queryKey: historyQuery(user.id).queryKey }),
       client.invalidateQueries({ queryKey: ["admin", "users"] }),
     ]);
@@ -67,32 +83,47 @@ export function UserForm({ user }: { user: EditedUser }) {
       setDraft((now) => draftAfterSave(now, sent, saved));
       client.setQueryData(queryKey, saved);
       showToast("The account was changed.");
-      await refresh();
+      await Promise.all([client.invalidateQueries({ queryKey }), refreshLists()]);
     },
   });
-  const reload = async () => {
-    await refresh();
-    save.reset();
-  };
+  const reload = useAction({
+    run: () => client.invalidateQueries({ queryKey }, { throwOnError: true }),
+    onSuccess: async () => {
+      save.reset();
+      await refreshLists();
+    },
+  });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const isReadable = parseQuota(draft.quota) !== undefined;
     setProblem(
       isReadable ? undefined : "Write requests/seconds, such as 1000/3600, with commas between several.",
     );
-    if (isReadable) save.start(draft);
+    if (!isReadable) return;
+    setReplaced([]);
+    reload.reset();
+    save.start(draft);
+  };
+  const discard = () => {
+    setDraft(toDraft(base));
+    setReplaced([]);
+    setProblem(undefined);
   };
   const errors = fieldErrors(save.error);
   return (
     <form className="stack form" onSubmit={submit} noValidate>
       {statusOf(save.error) === 412 ? (
-        <Changed onReload={() => void reload()} />
+        <>
+          <FormError error={reload.error} title="The account was not loaded" />
+          <Changed isPending={reload.isPending} onReload={() => reload.start()} />
+        </>
       ) : (
         <FormError error={save.error} title="The account was not changed" />
       )}
+      {replaced.length > 0 && <Replaced fields={replaced} />}
       <div className="admin-fields">
         <Field
-          label="Role"
+          label={LABELS.role}
           error={errors["role"]}
           hint={isSelf ? "Another administrator must change your own role." : undefined}
         >
@@ -112,7 +143,7 @@ export function UserForm({ user }: { user: EditedUser }) {
             </select>
           )}
         </Field>
-        <Field label="Plan" error={errors["plan"]} hint="An override: nothing is charged for it.">
+        <Field label={LABELS.plan} error={errors["plan"]} hint="An override: nothing is charged for it.">
           {(control) => (
             <select
               {...control}
@@ -130,7 +161,7 @@ export function UserForm({ user }: { user: EditedUser }) {
         </Field>
       </div>
       <Field
-        label="Own quota"
+        label={LABELS.quota}
         error={problem ?? errors["quota"]}
         hint="Requests per seconds, such as 50000/3600. Empty: the plan's quota."
       >
@@ -151,11 +182,11 @@ export function UserForm({ user }: { user: EditedUser }) {
           onChange={(event) => change({ verified: event.target.checked })}
         />
         <span>
-          <b className="m">Verified seller</b>
+          <b className="m">{LABELS.verified}</b>
           <span className="sm soft"> The badge beside the name. Products are sold without a review.</span>
         </span>
       </label>
-      <Field label="Reason" error={errors["reason"]} hint="For the audit log.">
+      <Field label={LABELS.reason} error={errors["reason"]} hint="For the audit log.">
         {(control) => (
           <input
             {...control}
@@ -171,7 +202,7 @@ export function UserForm({ user }: { user: EditedUser }) {
           Save changes
         </button>
         {isChanged && (
-          <button type="button" className="btn" onClick={() => setDraft(toDraft(base))}>
+          <button type="button" className="btn" onClick={discard}>
             Discard
           </button>
         )}
@@ -180,13 +211,24 @@ export function UserForm({ user }: { user: EditedUser }) {
   );
 }
 
-const Changed = ({ onReload }: { onReload: () => void }) => (
+const Changed = ({ isPending, onReload }: { isPending: boolean; onReload: () => void }) => (
   <div className="strip warning" role="alert">
     <span className="grow">
       <b>Someone else changed this account meanwhile.</b> Load it again, then check your change and save it.
     </span>
-    <button type="button" className="btn s" onClick={onReload}>
+    <button type="button" className="btn s" disabled={isPending} onClick={onReload}>
       Load again
     </button>
   </div>
+);
+
+const Replaced = ({ fields }: { fields: UserField[] }) => (
+  <p className="strip warning" role="alert">
+    <span className="grow">
+      <b>Another administrator changed fields that you edited.</b>{" "}
+      {new Intl.ListFormat("en").format(fields.map((field) => LABELS[field]))}{" "}
+      {fields.length === 1 ? "now has the stored value" : "now have the stored values"}. Enter your change
+      again if you still want it.
+    </span>
+  </p>
 );
