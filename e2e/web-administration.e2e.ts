@@ -350,6 +350,8 @@ suite("accounts", () => {
     const typed = async () => [await plan.inputValue(), await quota.inputValue()];
     assert.deepEqual(await typed(), ["pro", "5000/60"]);
     assert.equal(await page.getByLabel("Reason").inputValue(), "");
+    // Until then, the page reads the account again, and could read the other administrator's change.
+    await page.locator("button:enabled", { hasText: "Save changes" }).waitFor();
     const other = await (await openAdmin()).patch(`/v1${path}`, { verified: true });
     assert.equal(other.status, 200, other.text);
     await click(page, "Save changes");
@@ -359,7 +361,7 @@ suite("accounts", () => {
     assert.equal(await page.getByLabel("Verified seller").isChecked(), true);
     assert.deepEqual(await typed(), ["pro", "5000/60"]);
     await click(page, "Save changes");
-    await page.getByLabel("Facts").getByText("Pro").waitFor();
+    await page.getByLabel("Facts").getByText("Pro", { exact: true }).waitFor();
     const stored = (await (await openAdmin()).get(`/v1${path}`)).body.data;
     assert.deepEqual(
       [stored.plan, stored.quota, stored.verified],
