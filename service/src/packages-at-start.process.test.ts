@@ -1,14 +1,7 @@
 import assert from "node:assert/strict";
-import { registerHooks } from "node:module";
 import { test } from "node:test";
+import { loadedModules } from "../test/loaded-modules.ts";
 
-const loaded: string[] = [];
-registerHooks({
-  load(url, context, next) {
-    loaded.push(url);
-    return next(url, context);
-  },
-});
 const { openMarket } = await import("../test/market.ts");
 
 /** Fastify's compilers of schemas, and packages that load at their first use. */
@@ -21,11 +14,11 @@ test("a start and a request: load no package that they do not use", async () => 
   assert.equal((await user.get("/v1/products")).status, 200);
   await market.close();
   assert.ok(
-    loaded.some((url) => url.includes("/node_modules/fastify/")),
+    loadedModules.some((url) => url.includes("/node_modules/fastify/")),
     "Fastify is loaded",
   );
   assert.deepEqual(
-    loaded.filter((url) => NOT_AT_START.test(url)),
+    loadedModules.filter((url) => NOT_AT_START.test(url)),
     [],
   );
 });

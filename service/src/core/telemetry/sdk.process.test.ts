@@ -1,16 +1,8 @@
 import assert from "node:assert/strict";
-import { registerHooks } from "node:module";
 import { after, before, test } from "node:test";
+import { loadedModules } from "../../../test/loaded-modules.ts";
 import { until } from "../../../test/until.ts";
 
-/** All modules loaded from here on. */
-const loaded: string[] = [];
-registerHooks({
-  load(url, context, next) {
-    loaded.push(url);
-    return next(url, context);
-  },
-});
 const { openMarket } = await import("../../../test/market.ts");
 const { sendsTo, startCollector } = await import("../../../test/collector.ts");
 
@@ -32,13 +24,13 @@ const request = async () => assert.equal((await market.as(null).get("/v1/openapi
 test("no destination: the SDK is not loaded; with a destination it is", async () => {
   await request();
   assert.ok(
-    loaded.some((url) => url.includes("@opentelemetry/api/")),
+    loadedModules.some((url) => url.includes("@opentelemetry/api/")),
     "the API is",
   );
-  assert.deepEqual(loaded.filter(isSdkModule), []);
+  assert.deepEqual(loadedModules.filter(isSdkModule), []);
   const { stop } = await sendsTo(collector, { OTEL_SDK_DISABLED: "true" });
   await stop();
-  assert.deepEqual(loaded.filter(isSdkModule), []);
+  assert.deepEqual(loadedModules.filter(isSdkModule), []);
 });
 
 test("a collector that refuses or never answers: one log line, and nothing waits for it", async () => {
@@ -48,7 +40,7 @@ test("a collector that refuses or never answers: one log line, and nothing waits
     OTEL_LOG_LEVEL: "error",
     OTEL_METRICS_EXPORTER: "none",
   });
-  assert.ok(loaded.some(isSdkModule));
+  assert.ok(loadedModules.some(isSdkModule));
   for (let refusal = 1; refusal <= 5; refusal++) {
     await request();
     await until(`refusal ${refusal}`, () => collector.bodies[refusal - 1]);
