@@ -83,12 +83,12 @@ function todayIn(timezone: string, now: Date): string {
 
 /** By time zone. Creating a format takes half a millisecond. */
 const dateFormats = new Map<string, Intl.DateTimeFormat>();
-/** Bounds the memory: Intl accepts the 600 names of the IANA database in any case of their letters. */
+/** Intl ignores the case of a name, so there are many more spellings than the 600 names of the IANA database. */
 const MAX_CACHED_FORMATS = 500;
 
 function createDateFormat(timezone: string): Intl.DateTimeFormat {
   const format = formatOf(timezone);
-  if (dateFormats.size >= MAX_CACHED_FORMATS) dateFormats.delete(firstOf([...dateFormats.keys()]));
+  if (dateFormats.size >= MAX_CACHED_FORMATS) dateFormats.delete(dateFormats.keys().next().value!);
   dateFormats.set(timezone, format);
   return format;
 }
