@@ -5,12 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, afterEach, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { inFullRun } from "../../../test/full-size.ts";
 import { until } from "../../../test/until.ts";
-import { type EmbeddedDatabase, startEmbedded } from "./embedded.ts";
-import { findBinaries, rootRunAs } from "./embedded-binaries.ts";
+import { type EmbeddedDatabase, type EmbeddedOptions, startEmbedded } from "./embedded.ts";
+import { findBinaries, type RunAs, rootRunAs } from "./embedded-binaries.ts";
 
 const throwAway = { settings: { fsync: "off" } };
 const root = await mkdtemp(join(tmpdir(), "stoa-embedded-test-"));
@@ -39,6 +38,7 @@ async function start(folder: string): Promise<EmbeddedDatabase> {
 
 async function query(connection: EmbeddedDatabase["connection"], text: string) {
   const client = new Client(connection);
+  client.on("error", () => {}); // The query reports it.
   await client.connect();
   return (await client.query(text).finally(() => client.end())).rows;
 }
@@ -73,7 +73,7 @@ const ended = (child: ChildProcess) => new Promise<void>((resolve) => child.once
 /** Another Stoa process on the folder: prints its connection, and stops on a line of input. */
 const OTHER_PROCESS = `
   const { startEmbedded } = await import(${JSON.stringify(new URL("./embedded.ts", import.meta.url).href)});
-  const database = await startEmbedded(process.argv[1], ${JSON.stringify(throwAway)});
+  const database = await startEmbedded(process.argv[1], JSON.parse(process.argv[2]));
   database.onLost((why) => console.log(JSON.stringify({ why })));
   console.log(JSON.stringify({ started: database.started, connection: database.connection }));
   process.stdin.once("data", async () => {
@@ -83,10 +83,9 @@ const OTHER_PROCESS = `
   });
 `;
 
-function otherProcess(folder: string) {
-  const child = spawn(process.execPath, ["--input-type=module", "-e", OTHER_PROCESS, folder], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
+function otherProcess(folder: string, options: EmbeddedOptions = throwAway) {
+  const script = ["--input-type=module", "-e", OTHER_PROCESS, folder, JSON.stringify(options)];
+  const child = spawn(process.execPath, script, { stdio: ["pipe", "pipe", "inherit"] });
   const gone = ended(child);
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   const kill = async () => {
@@ -275,21 +274,31 @@ test("a pid file with an unrelated process: the start succeeds", inFullRun, asyn
   assert.deepEqual(await readNote(await start(folder)), written);
 });
 
+/** Runs initdb when the file exists. */
+function initdbAfter(file: string): RunAs {
+  const user = { prefix: [], uid: process.getuid!(), gid: process.getgid!() };
+  const way = user.uid === 0 ? rootRunAs.mapped : user;
+  const script = `case "$*" in */initdb*) until [ -e '${file}' ]; do sleep 0.01; done;; esac; exec "$@"`;
+  return { ...way, prefix: ["sh", "-c", script, "sh", ...way.prefix] };
+}
+
 test(
   "a start killed during initdb: the next one repeats it, also beside the orphaned initdb",
   inFullRun,
   async () => {
     const folder = await freshFolder();
-    const victim = otherProcess(folder);
+    const go = join(folder, "go");
+    const victim = otherProcess(folder, { ...throwAway, ways: [initdbAfter(go)] });
     const halfMade = async () => (await readdir(folder)).find((name) => name.startsWith("postgres.new"));
-    await until("initdb has begun", halfMade);
-    const orphan = await until("initdb runs", () => childOf(victim.pid));
+    const draft = await until("a folder for the cluster", halfMade);
+    const orphan = await until("initdb is called", () => childOf(victim.pid));
     cleanUps.push(async () => endIfAlive(orphan));
-    // initdb continues, and the stopped process cannot complete the folder.
+    // The stopped process reads the output of initdb no more, but it cannot complete the folder either.
     process.kill(victim.pid, "SIGSTOP");
-    await sleep(100);
+    await writeFile(go, "");
+    const version = join(folder, draft, "PG_VERSION");
+    await until("initdb has begun", () => stat(version).catch(() => null));
     await victim.kill();
-    assert.ok(await halfMade());
     await writeNote(await start(folder));
     assert.equal(await halfMade(), undefined);
   },
