@@ -4,8 +4,11 @@ import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../../../test/webhook-receiver.ts";
-import { webhookHelpers } from "../../../test/webhooks.ts";
+import { HOUR_MS, webhookHelpers } from "../../../test/webhooks.ts";
 import { toUuid } from "../../core/ids.ts";
+
+/** No pause of the machine ends a call. */
+const postDeadlines = { connectMs: HOUR_MS, totalMs: HOUR_MS };
 
 /** Allows one loopback address: private targets must be refused from POST /webhooks to the socket. */
 let market: Market;
@@ -22,7 +25,7 @@ before(async () => {
   inside = await startWebhookReceiver();
   market = await openMarket({
     config: { allowedTargets: "127.0.0.2" },
-    postDeadlines: { connectMs: 10_000, totalMs: 15_000 },
+    postDeadlines,
     resolve: async () => {
       lookups++;
       return addresses.length > 1 ? addresses.shift()! : addresses[0]!;
@@ -186,7 +189,10 @@ test("name with changing addresses: is resolved once for each connection and che
 });
 
 test("redirect to a private address: is a failed response and not followed", async (t) => {
-  const outside = await openMarket({ config: { allowedTargets: `127.0.0.1:${portOf(inside)}` } });
+  const outside = await openMarket({
+    config: { allowedTargets: `127.0.0.1:${portOf(inside)}` },
+    postDeadlines,
+  });
   t.after(() => outside.close());
   const secret = await startWebhookReceiver();
   t.after(() => secret.close());
@@ -211,7 +217,7 @@ test("redirect to a private address: is a failed response and not followed", asy
 });
 
 test("own service: only its inbox may be called, and no other path on that connection", async (t) => {
-  const open = await openMarket();
+  const open = await openMarket({ postDeadlines });
   t.after(() => open.close());
   const seller = await open.createUser();
   const hooks = webhookHelpers(

@@ -17,10 +17,11 @@ import {
   TargetTimeout,
 } from "./guarded-fetch.ts";
 
+/** Deadlines that no pause of the machine reaches. */
 const generous: FetchLimits = {
-  connectMs: 5_000,
-  headersMs: 5_000,
-  bodyIdleMs: 5_000,
+  connectMs: 300_000,
+  headersMs: 300_000,
+  bodyIdleMs: 300_000,
   maxResponseBytes: 1_000_000,
 };
 const PUBLIC = "8.8.8.8";
@@ -96,7 +97,6 @@ async function connectInVain(
   await ended;
 }
 
-const CLOSE_WITHIN_MS = 10_000;
 const blocked = (reason: RegExp) => (error: unknown) =>
   error instanceof BlockedTarget && reason.test(error.message);
 const timedOut = (phase: string) => (error: unknown) =>
@@ -381,7 +381,7 @@ test("body after a status without one: ends the connection when it is silent or 
     const fetch = fetchWith(t, guardWith("loopback"), limits);
     const response = await passTime(t, 30, () => fetch(server.url));
     assert.equal(response.body, null);
-    await until("the connection is closed", () => isClosed, CLOSE_WITHIN_MS);
+    await until("the connection is closed", () => isClosed);
   }
 });
 
@@ -525,10 +525,10 @@ test("canceled body: closes its connection", async (t) => {
     response.on("close", () => (isClosed = true)).write("endless");
   });
   // Silence would close it later than the test fails.
-  const fetch = fetchWith(t, guardWith("loopback"), { bodyIdleMs: 2 * CLOSE_WITHIN_MS });
+  const fetch = fetchWith(t, guardWith("loopback"));
   const response = await fetch(server.url);
   await response.body?.cancel();
-  await until("the connection is closed", () => isClosed, CLOSE_WITHIN_MS);
+  await until("the connection is closed", () => isClosed);
 });
 
 test("close: aborts running calls", async (t) => {
