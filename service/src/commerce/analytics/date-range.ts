@@ -77,23 +77,19 @@ const AMBIGUOUS_ZONES = /^([^A-Z]|(ACT|ART|AST|BST|CST|EAT|IST|JST|NST|PST)$|Sys
 
 function todayIn(timezone: string, now: Date): string {
   if (AMBIGUOUS_ZONES.test(timezone)) throw unknownZoneError();
-  const format = dateFormats.get(timezone) ?? createDateFormat(timezone);
+  const name = timezone.toLowerCase();
+  const format = dateFormats.get(name) ?? createDateFormat(timezone);
+  dateFormats.set(name, format);
   return format.format(now);
 }
 
-/** By time zone. Creating a format takes half a millisecond. */
+/**
+ * By time zone in lower case, since Intl ignores the case: at most the 600 names of the IANA database. Creating a format takes half a
+ * millisecond.
+ */
 const dateFormats = new Map<string, Intl.DateTimeFormat>();
-/** Intl ignores the case of a name, so there are many more spellings than the 600 names of the IANA database. */
-const MAX_CACHED_FORMATS = 500;
 
 function createDateFormat(timezone: string): Intl.DateTimeFormat {
-  const format = formatOf(timezone);
-  if (dateFormats.size >= MAX_CACHED_FORMATS) dateFormats.delete(dateFormats.keys().next().value!);
-  dateFormats.set(timezone, format);
-  return format;
-}
-
-function formatOf(timezone: string): Intl.DateTimeFormat {
   try {
     return new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" });
   } catch {
