@@ -1,6 +1,6 @@
 import pg from "pg";
-import type { PrimaryFinder } from "../../core/config/database-hosts.ts";
 import { nameOfPrepared } from "./prepared.ts";
+import type { PrimaryFinder } from "./primary-finder.ts";
 import { RepeatedStatements } from "./repeated-statements.ts";
 import { READ_ONLY_SQL_TRANSACTION } from "./sql-state.ts";
 

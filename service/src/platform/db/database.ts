@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Kysely, type Transaction } from "kysely";
 import pg from "pg";
-import { PrimaryFinder, splitDatabaseUrl } from "../../core/config/database-hosts.ts";
+import { splitDatabaseUrl } from "../../core/config/database-hosts.ts";
 import { firstOf } from "../../core/required.ts";
 import {
   ServiceClient,
@@ -10,6 +10,7 @@ import {
   transactionTimeouts,
 } from "./client.ts";
 import { columnNames, SnakeCaseDialect } from "./column-names.ts";
+import { PrimaryFinder } from "./primary-finder.ts";
 import { RepeatedStatements } from "./repeated-statements.ts";
 import { DEADLOCK_DETECTED, hasSqlState } from "./sql-state.ts";
 import type { DB } from "./tables.gen.ts";
