@@ -4,11 +4,16 @@ import { openSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const devNull = openSync("/dev/null", "w");
 const HARD_END_MS = 20_000;
+/** In the error of a process that ended early. */
+const LAST_LINES = 20;
+/** A process's own children may hold its output open after its end. */
+const LAST_LINES_MS = 10_000;
 
 const endings: (() => Promise<unknown>)[] = [];
 
@@ -71,6 +76,14 @@ export function start(
     });
   }
   const gone = once(child, "exit");
+  const closed = once(child, "close");
+  closed.catch(() => {}); // `gone` reports it.
+  const readLastLines = () => Promise.race([closed, sleep(LAST_LINES_MS, undefined, { ref: false })]);
+  const endError = () => {
+    const reason = child.signalCode ?? child.exitCode;
+    const shown = [`${command} ${args.join(" ")} ended with ${reason}`, ...lines.slice(-LAST_LINES)];
+    return new Error(shown.join("\n"));
+  };
   const end = () => endProcess(child, gone);
   atEnd(end);
   return {
@@ -83,11 +96,11 @@ export function start(
         };
         lines.forEach(look);
         lineEvents.on("line", look);
-        gone.then(([code]) => reject(new Error(`${command} ${args.join(" ")} ended with ${code}`)), reject);
+        gone.then(readLastLines).then(() => reject(endError()), reject);
       }),
     async output() {
-      await once(child, "close");
-      if (child.exitCode !== 0) throw new Error(`${command} ${args.join(" ")} ended with ${child.exitCode}`);
+      await closed;
+      if (child.exitCode !== 0) throw endError();
       return lines.join("\n");
     },
     end,
