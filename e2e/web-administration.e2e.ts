@@ -5,7 +5,7 @@ import { type Client, type Market, openMarket } from "@stoa/service/test/market.
 import { createOAuthClient } from "@stoa/service/test/oauth.ts";
 import { becomes } from "@stoa/service/test/until.ts";
 import { picture, sendImage } from "@stoa/service/test/uploads.ts";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { click, type Look, looks, openBrowser, sees } from "./browser.ts";
 import { everyRun, test } from "./full-run.ts";
 import { HOSTILE, openAt, openMember, visitEach } from "./members.ts";
@@ -275,6 +275,13 @@ suite("reviews", () => {
   });
 });
 
+/** An action on the account loads it again beside its form. */
+async function loadInBackground(page: Page, name: string): Promise<void> {
+  await page.getByRole("button", { name: `More for ${name}` }).click();
+  await page.getByRole("menuitem", { name: "End all sessions" }).click();
+  await click(page, "End all sessions");
+}
+
 suite("accounts", () => {
   test("without a second factor: what to do instead of an error", async () => {
     const { watched, context } = await openAsAdmin("/admin/users", {
@@ -387,6 +394,28 @@ suite("accounts", () => {
     await context.close();
   });
 
+  test("an unreadable quota that another administrator's replaces: the message about its format goes, Dismiss ends the notice", async () => {
+    const user = await market.createUser({ name: "Mallory Replaced" });
+    const path = `/admin/users/${await idOf(user)}`;
+    const { watched, context } = await openAsAdmin(path);
+    const { page } = watched;
+    await page.getByLabel("Own quota").fill("a lot");
+    await click(page, "Save changes");
+    await sees(page, "Write requests/seconds");
+    const theirs = { quota: [{ requests: 7, seconds: 60 }] };
+    const other = await (await openAdmin()).patch(`/v1${path}`, theirs);
+    assert.equal(other.status, 200, other.text);
+    await loadInBackground(page, "Mallory Replaced");
+    await sees(page, "Own quota now has the stored value.");
+    assert.equal(await page.getByLabel("Own quota").inputValue(), "7/60");
+    assert.equal(await page.getByText("Write requests/seconds").count(), 0);
+    await click(page, "Dismiss");
+    await page.getByRole("alert").waitFor({ state: "detached" });
+    assert.equal(await page.getByRole("button", { name: "Save changes" }).isDisabled(), true);
+    assert.deepEqual(watched.complaints, []);
+    await context.close();
+  });
+
   for (const look of looks)
     test(`a typed field that another administrator changed, ${look.width} pixels: a notice names it`, async () => {
       const user = await market.createUser({ name: "Mallory Shared" });
@@ -399,10 +428,7 @@ suite("accounts", () => {
       const theirs = { plan: "pro", quota: [{ requests: 7, seconds: 60 }] };
       const other = await (await openAdmin()).patch(`/v1${path}`, theirs);
       assert.equal(other.status, 200, other.text);
-      // It loads the account in the background.
-      await page.getByRole("button", { name: "More for Mallory Shared" }).click();
-      await page.getByRole("menuitem", { name: "End all sessions" }).click();
-      await click(page, "End all sessions");
+      await loadInBackground(page, "Mallory Shared");
       await sees(page, "Plan and Own quota now have the stored values.");
       assert.equal(await page.getByLabel("Plan").inputValue(), "pro");
       assert.equal(await page.getByLabel("Own quota").inputValue(), "7/60");

@@ -36,6 +36,8 @@ const LABELS: Record<UserField, string> = {
   reason: "Reason",
 };
 
+const QUOTA_FORMAT = "Write requests/seconds, such as 1000/3600, with commas between several.";
+
 export function UserForm({ user }: { user: EditedUser }) {
   const client = useQueryClient();
   /** The last prop. After a save, `base` is ahead of the prop until the query's data arrives, so the two cannot be compared. */
@@ -44,7 +46,8 @@ export function UserForm({ user }: { user: EditedUser }) {
   const [base, setBase] = useState(user);
   const [draft, setDraft] = useState(() => toDraft(user));
   const [replaced, setReplaced] = useState<UserField[]>([]);
-  const [problem, setProblem] = useState<string>();
+  /** The last submitted values. A message about one of them goes when its field has another value. */
+  const [submitted, setSubmitted] = useState<UserDraft>();
   if (user !== loaded) {
     setLoaded(user);
     // A save has set its own state already.
@@ -95,11 +98,8 @@ export function UserForm({ user }: { user: EditedUser }) {
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    const isReadable = parseQuota(draft.quota) !== undefined;
-    setProblem(
-      isReadable ? undefined : "Write requests/seconds, such as 1000/3600, with commas between several.",
-    );
-    if (!isReadable) return;
+    setSubmitted(draft);
+    if (parseQuota(draft.quota) === undefined) return;
     setReplaced([]);
     reload.reset();
     save.start(draft);
@@ -107,9 +107,13 @@ export function UserForm({ user }: { user: EditedUser }) {
   const discard = () => {
     setDraft(toDraft(base));
     setReplaced([]);
-    setProblem(undefined);
+    setSubmitted(undefined);
   };
-  const errors = fieldErrors(save.error);
+  const refusals = fieldErrors(save.error);
+  const errorOf = (field: UserField) => {
+    if (draft[field] !== submitted?.[field]) return undefined;
+    return field === "quota" && parseQuota(draft.quota) === undefined ? QUOTA_FORMAT : refusals[field];
+  };
   return (
     <form className="stack form" onSubmit={submit} noValidate>
       {statusOf(save.error) === 412 ? (
@@ -120,11 +124,11 @@ export function UserForm({ user }: { user: EditedUser }) {
       ) : (
         <FormError error={save.error} title="The account was not changed" />
       )}
-      {replaced.length > 0 && <Replaced fields={replaced} />}
+      {replaced.length > 0 && <Replaced fields={replaced} onDismiss={() => setReplaced([])} />}
       <div className="admin-fields">
         <Field
           label={LABELS.role}
-          error={errors["role"]}
+          error={errorOf("role")}
           hint={isSelf ? "Another administrator must change your own role." : undefined}
         >
           {(control) => (
@@ -143,7 +147,7 @@ export function UserForm({ user }: { user: EditedUser }) {
             </select>
           )}
         </Field>
-        <Field label={LABELS.plan} error={errors["plan"]} hint="An override: nothing is charged for it.">
+        <Field label={LABELS.plan} error={errorOf("plan")} hint="An override: nothing is charged for it.">
           {(control) => (
             <select
               {...control}
@@ -162,7 +166,7 @@ export function UserForm({ user }: { user: EditedUser }) {
       </div>
       <Field
         label={LABELS.quota}
-        error={problem ?? errors["quota"]}
+        error={errorOf("quota")}
         hint="Requests per seconds, such as 50000/3600. Empty: the plan's quota."
       >
         {(control) => (
@@ -186,7 +190,7 @@ export function UserForm({ user }: { user: EditedUser }) {
           <span className="sm soft"> The badge beside the name. Products are sold without a review.</span>
         </span>
       </label>
-      <Field label={LABELS.reason} error={errors["reason"]} hint="For the audit log.">
+      <Field label={LABELS.reason} error={errorOf("reason")} hint="For the audit log.">
         {(control) => (
           <input
             {...control}
@@ -222,13 +226,16 @@ const Changed = ({ isPending, onReload }: { isPending: boolean; onReload: () => 
   </div>
 );
 
-const Replaced = ({ fields }: { fields: UserField[] }) => (
-  <p className="strip warning" role="alert">
+const Replaced = ({ fields, onDismiss }: { fields: UserField[]; onDismiss: () => void }) => (
+  <div className="strip warning" role="alert">
     <span className="grow">
       <b>Another administrator changed fields that you edited.</b>{" "}
       {new Intl.ListFormat("en").format(fields.map((field) => LABELS[field]))}{" "}
       {fields.length === 1 ? "now has the stored value" : "now have the stored values"}. Enter your change
       again if you still want it.
     </span>
-  </p>
+    <button type="button" className="btn s" onClick={onDismiss}>
+      Dismiss
+    </button>
+  </div>
 );
