@@ -8,7 +8,7 @@ import { EvaluationError } from "./evaluation-error.ts";
  * the same message on any machine.
  */
 const MAX_CPU_MS = 200;
-/** Wall-clock time of an evaluation, including waiting for a processor. */
+/** Wall-clock time of an evaluation, including waiting for a processor. A pause of the whole process does not count. */
 const MAX_WAIT_MS = 2_000;
 /** Far more than an evaluation can fill within the time limit. */
 const MAX_HEAP_MB = 256;
@@ -91,13 +91,16 @@ export class EvaluationThread {
   }
 
   #scheduleCheck(ms: number): void {
-    this.#timer = setTimeout(() => this.#checkLimits(), ms);
+    const dueAt = performance.now() + ms;
+    this.#timer = setTimeout(() => this.#checkLimits(performance.now() - dueAt), ms);
   }
 
   /** Almost always the response comes before the first check. */
-  async #checkLimits(): Promise<void> {
+  async #checkLimits(lateMs: number): Promise<void> {
     const pending = this.#pending;
     if (!pending) return;
+    // A check is late after a pause, in which the thread could not go on either.
+    pending.until += lateMs;
     const leftMs = MAX_CPU_MS - (await this.#readUsedMs(pending.until));
     if (this.#pending !== pending) return;
     if (leftMs > 0 && performance.now() < pending.until) this.#scheduleCheck(leftMs + 1);

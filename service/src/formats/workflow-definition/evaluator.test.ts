@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { after, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { promisify } from "node:util";
 import fc from "fast-check";
 import { anyCharacter } from "../../../test/any-character.ts";
@@ -294,6 +295,22 @@ test("an account with many slow expressions: only it waits", { timeout: 120_000 
   );
   assert.ok(stopped < flood.length, `${stopped} were stopped before`);
   await Promise.all(flood);
+});
+
+test("a pause of the process during an evaluation: does not end it", async (t) => {
+  const paused = new Evaluator();
+  await paused.evaluate("6 * 7", { input: {}, steps: {} }, "somebody");
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { now } = performance;
+  let pauseMs = 0;
+  t.mock.method(performance, "now", () => now.call(performance) + pauseMs);
+  const expression = "input.map(a, input.map(b, a + b)).size()";
+  const size = paused.evaluate(expression, { input: numbers, steps: {} }, "somebody");
+  await nextTurn();
+  pauseMs = 60_000;
+  t.mock.timers.tick(1_000);
+  assert.equal(await size, 200);
+  await paused.close();
 });
 
 test("accounts take turns: few expressions do not wait for many", async () => {
