@@ -5,7 +5,7 @@ import type { ProductCounters } from "./card.ts";
 import type { TotalQuery } from "./facet-cells.ts";
 import { type ListQuery, scoreNameOf } from "./filters.ts";
 import { type Matches, RANKED_COLUMNS } from "./matches.ts";
-import { runStatement } from "./named-statements.ts";
+import { hide, runStatement } from "./named-statements.ts";
 
 /** The bound of exact totals: above, counting would cost more than the page. */
 const EXACT_TOTAL = 10_000;
@@ -161,7 +161,7 @@ export function listCountedRankedPage(
   { limit, bound }: { limit: number; bound: number },
 ): Promise<Total & { rows: CardRow[] }> {
   const { slice, scoreName, values } = withSlice(matches, query, limit);
-  const ranked = `$${values.push(mostRanked(query, limit))}::bigint`;
+  const ranked = hiddenIn(matches, `$${values.push(mostRanked(query, limit))}::bigint`);
   const columns = RANKED_COLUMNS.join(", ");
   const found = `
     (select ${columns} from found where (select is_enough from counted) order by purchases desc, product_id desc limit ${ranked})
@@ -175,11 +175,17 @@ export function listCountedRankedPage(
   return readCountedPage(ctx, page, { bound, isNamed: matches.isOfDocumentsAlone });
 }
 
+const hiddenIn = ({ isOfDocumentsAlone }: Matches, value: string) =>
+  isOfDocumentsAlone ? hide(value) : value;
+
 /** The page as values, so that all pages share a statement. */
 function withSlice(matches: Matches, query: ListQuery, limit: number) {
   const { scoreName, values } = withScoreName(query, [...matches.values, limit, offsetOf(query)]);
-  const at = matches.values.length;
-  return { scoreName, values, slice: `limit $${at + 1}::bigint offset $${at + 2}::bigint` };
+  const [most, skipped] = [1, 2].map((after) =>
+    hiddenIn(matches, `$${matches.values.length + after}::bigint`),
+  );
+  const slice = `limit ${most} offset ${skipped}`;
+  return { scoreName, values, slice };
 }
 
 /** The same in another order. Rows are null for more than `bound` matches: those are read in that order. */

@@ -5,8 +5,10 @@ import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { askedDuring } from "../../../test/statements.ts";
 import { toUuid } from "../../core/ids.ts";
 import { firstOf } from "../../core/required.ts";
+import { openDatabase, openPool } from "../../platform/db/database.ts";
 import { ANONYMOUS_CALLER } from "./filters.ts";
 import { haveMatches } from "./matches.ts";
+import { listProducts } from "./product-list.ts";
 
 /** Above all bounds: of exact totals, and of search results. */
 const COPIES = 10_300;
@@ -109,6 +111,35 @@ test("a search: its thousand most bought matches, and a flag for more", async ()
   }
   assert.equal(seen.size, 1_000, "no product stands on two pages");
   assert.deepEqual((await page("search=zebra&limit=100&page=11")).items, []);
+});
+
+test("a repeated search: PostgreSQL keeps the plans of its statements after their first five uses", async () => {
+  const { ctx } = market.service;
+  const pool = openPool({ target: market.target, maxConnections: 1 });
+  const db = openDatabase(pool);
+  try {
+    await pool.query("begin");
+    // By its statistics, PostgreSQL expects less of an unknown word than of a hidden one. With a hundred times as many
+    // products, that counts more than planning.
+    await pool.query(`
+      update search_documents set search = 'quagga' where product_id in (select id from copies order by n limit 8)`);
+    await pool.query("analyze search_documents");
+    await pool.query("update pg_class set reltuples = reltuples * 100 where relname = 'search_documents'");
+    const query = { minPrice: 0, search: "okapi", sort: "relevance", order: "desc", limit: 20 } as const;
+    for (let page = 1; page <= 15; page++)
+      await listProducts({ ...ctx, pool, db }, ANONYMOUS_CALLER, { ...query, page });
+    const { rows } = await pool.query(
+      `select name like 'list_%' as "isPage", custom_plans::int as planned from pg_prepared_statements
+        where name like 'list_%' or name = 'parse_search' order by 1`,
+    );
+    assert.deepEqual(rows, [
+      { isPage: false, planned: 5 },
+      { isPage: true, planned: 5 },
+    ]);
+  } finally {
+    await pool.query("rollback");
+    await pool.end();
+  }
 });
 
 test("a search that ends within a page, in any order: no duplicates", async () => {

@@ -1,6 +1,7 @@
 import type { Caller, Context } from "../../core/context.ts";
 import { firstOf } from "../../core/required.ts";
 import { type Filters, listConditions, PUBLISHED, type Where } from "./filters.ts";
+import { hide } from "./named-statements.ts";
 import { matchAllTerms, matchAnyTerm, matchAtLeast, matchTerm, type SearchTerms } from "./search-terms.ts";
 
 /** Values of `search_documents.reach`, from most to least bought: 0015_listings.sql. */
@@ -59,12 +60,13 @@ export async function buildMatches(
   { terms, words }: SearchRequest,
 ): Promise<Matches> {
   const where = await listConditions(ctx, caller, query);
+  const { isForSale, hasListings, from, filters } = sourceOf(where);
+  const isOfDocumentsAlone = !hasListings && words === "every";
   const tsQuery = (text: string) => `${where.value(text)}::tsquery`;
   // Without a word, the query of any word is empty and matches nothing.
   const isEach = words === "every" && terms.length > 0;
   const requests = isEach ? terms.map((term) => tsQuery(matchTerm(term))) : [tsQuery(matchAnyTerm(terms))];
-  const matching = matchEach(requests);
-  const { isForSale, isOfDocumentsAlone, from, filters } = sourceOf(where);
+  const matching = matchEach(isOfDocumentsAlone ? requests.map(hide) : requests);
   const byReach = (matching: string, order: string, columns: DocumentColumn[]) => {
     const listed = columns.map((column) => `d.${column}`).join(", ");
     const select = `select ${listed} from ${from} where ${[matching, ...filters].join(" and ")}`;
@@ -84,7 +86,7 @@ export async function buildMatches(
     rankedValues: where.values,
     tsQuery: requests.join(" && "),
     matchedWords: byNumber?.matchedWords ?? null,
-    isOfDocumentsAlone: isOfDocumentsAlone && !byNumber,
+    isOfDocumentsAlone,
     mostBought: (limit) =>
       byNumber
         ? first(byNumber.steps.map(mostBoughtOf).join(" union all "), byNumber.compared(limit))
@@ -92,7 +94,7 @@ export async function buildMatches(
     any: (limit, columns) => first(byReach(matching, "offset 0", columns), limit),
     inAnyOrder: (columns) => byReach(matching, "offset 0", columns),
     all: `(select l.* from listings l join search_documents d on d.product_id = l.product_id
-            where ${[matching, ...where.clauses].join(" and ")}) l`,
+            where ${[matchEach(requests), ...where.clauses].join(" and ")}) l`,
   };
 }
 
@@ -107,9 +109,9 @@ function sourceOf({ clauses }: Where) {
   const isForSale = clauses.includes(PUBLISHED);
   // Rows with a reach are published.
   const filters = clauses.filter((clause) => clause !== PUBLISHED).map(onSearchDocuments);
-  const isOfDocumentsAlone = isForSale && !filters.some((clause) => clause.startsWith("l."));
-  const from = `search_documents d ${isOfDocumentsAlone ? "" : "join listings l on l.product_id = d.product_id"}`;
-  return { isForSale, isOfDocumentsAlone, from, filters };
+  const hasListings = !isForSale || filters.some((clause) => clause.startsWith("l."));
+  const from = `search_documents d ${hasListings ? "join listings l on l.product_id = d.product_id" : ""}`;
+  return { isForSale, hasListings, from, filters };
 }
 
 /** Conditions from most matched words to fewest; each row matches at most one of them. */

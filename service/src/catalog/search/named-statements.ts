@@ -27,6 +27,12 @@ function nameOf(text: string): string | undefined {
 }
 
 /**
+ * Hides a value of a named statement from the planner, as SQL. Otherwise PostgreSQL expects the plan for all values to
+ * cost more than one for these, and plans the statement anew at each use.
+ */
+export const hide = (value: string): string => `(select ${value})`;
+
+/**
  * A named statement saves planning, which costs more than running a list. Only for queries whose one plan fits all
  * values: after five runs PostgreSQL fixes the plan, and a good plan depends on the filter's value.
  */

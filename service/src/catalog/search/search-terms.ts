@@ -72,7 +72,7 @@ export type SearchTerms = SearchTerm[];
 /**
  * Parses the words of a search. Each word and its stem also match as prefixes, so that `writing` finds `writes`. A
  * prefix expands to its most frequent words, at most 50, because PostgreSQL intersects listed words much faster than it
- * scans prefixes. Stop words are omitted unless there are no others.
+ * scans prefixes. Stop words are omitted unless there are no others. The subselects hide values from the planner, as `hide` does.
  */
 export async function parseSearch(db: Queries, text: string, lang: string | undefined): Promise<SearchTerms> {
   const words = [...new Set(tokenize(text, "asked"))].slice(0, MAX_SEARCH_WORDS);
@@ -86,14 +86,14 @@ export async function parseSearch(db: Queries, text: string, lang: string | unde
   }>`${prepared("parse_search")}
     with asked as (
       select word, at, ts_lexize(${`${stemmer ?? "simple"}${stemmer ? "_stem" : ""}`}::regdictionary, word) as stems
-        from unnest(${words}::text[]) with ordinality as w (word, at))
+        from unnest((select ${words}::text[])) with ordinality as w (word, at))
     select a.word, a.stems, (
              select array_agg(k.word) from (
                select s.word, max(s.listings) as listings
                  from unnest(array[a.word] || a.stems) as b (beginning)
                  join search_words s on s.word ~>=~ b.beginning and s.word ~<~ (b.beginning || ${LAST_CHARACTER}::text)
                 where length(b.beginning) >= ${MIN_PREFIX_CHARACTERS}
-                group by s.word order by 2 desc, 1 limit ${most}) k) as known
+                group by s.word order by 2 desc, 1 limit (select ${most}::bigint)) k) as known
       from asked a order by a.at`.execute(db);
   const terms = rows.map(({ word, stems, known }) => ({
     word,
