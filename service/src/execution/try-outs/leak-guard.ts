@@ -37,7 +37,7 @@ const LEAST_SHARE = 0.5;
 /** What the guard looks for: the hidden text without what the buyer sees anyway. */
 export interface HiddenText {
   shingles: ShinglesByForm;
-  public: ShinglesByForm;
+  public: Record<ComparedForm, ShingleLookup>;
   words: ReadonlySet<string>;
   visibleWords: ReadonlySet<string>;
   limits: Limits;
@@ -95,14 +95,14 @@ const toAtbash = (text: string) =>
   text.toLowerCase().replace(/[a-z]/g, (letter) => String.fromCharCode(A_AND_Z - letter.charCodeAt(0)));
 
 type ShinglesByForm = Record<ComparedForm, ReadonlySet<number>>;
+type ShingleLookup = Pick<ReadonlySet<number>, "has">;
 
-/** Those of the texts and of `others`. */
-function shinglesOf(texts: readonly string[], others?: ShinglesByForm): ShinglesByForm {
-  const forms = Object.keys(comparedForms) as ComparedForm[];
-  const found = Object.fromEntries(forms.map((form) => [form, new Set(others?.[form])])) as Record<
-    ComparedForm,
-    Set<number>
-  >;
+const forms = Object.keys(comparedForms) as ComparedForm[];
+const byForm = <Value>(make: (form: ComparedForm) => Value) =>
+  Object.fromEntries(forms.map((form) => [form, make(form)])) as Record<ComparedForm, Value>;
+
+function shinglesOf(texts: readonly string[]): ShinglesByForm {
+  const found = byForm(() => new Set<number>());
   for (const text of texts)
     for (const arranged of arrangementsOf(text)) {
       for (const form of forms) addShingles(found[form], lettersOf(arranged, form));
@@ -113,8 +113,13 @@ function shinglesOf(texts: readonly string[], others?: ShinglesByForm): Shingles
 
 const stockShingles = shinglesOf(STOCK_PHRASES);
 
+/** Without a copy of the stock phrases for each hidden text. */
+const eitherOf = (one: ShingleLookup, other: ShingleLookup): ShingleLookup => ({
+  has: (shingle) => one.has(shingle) || other.has(shingle),
+});
+
 /** Of what the visitor does not see: a long input must not make a short prompt long. */
-function limitsFor({ hidden, visible }: Record<"hidden" | "visible", ReadonlySet<number>>): Limits {
+function limitsFor(hidden: ReadonlySet<number>, visible: ShingleLookup): Limits {
   const secret = [...hidden].filter((shingle) => !visible.has(shingle)).length;
   const share = Math.min(1, Math.max(LEAST_SHARE, secret / LONG_TEXT));
   return { run: MAX_RUN * share, scattered: MAX_SCATTERED * share, words: MAX_WORDS * share };
@@ -127,20 +132,21 @@ export function hideText(hidden: readonly string[], visible: readonly string[]):
     .flatMap(plainWords)
     .filter((word) => word.length >= MIN_WORD_LENGTH && !seen.has(word));
   const shingles = shinglesOf(hidden);
-  const visibleShingles = shinglesOf(visible, stockShingles);
+  const visibleShingles = shinglesOf(visible);
+  const publicShingles = byForm((form) => eitherOf(visibleShingles[form], stockShingles[form]));
   return {
     shingles,
-    public: visibleShingles,
+    public: publicShingles,
     words: new Set(words),
     visibleWords: seen,
-    limits: limitsFor({ hidden: shingles.letters, visible: visibleShingles.letters }),
+    limits: limitsFor(shingles.letters, publicShingles.letters),
   };
 }
 
 /** Follows one reading of the output. */
 class RunMatcher {
   readonly #hidden: ReadonlySet<number>;
-  readonly #public: ReadonlySet<number>;
+  readonly #public: ShingleLookup;
   readonly #last: string[] = [];
   readonly #places: number[] = [];
   #runFrom: number | null = null;
@@ -151,7 +157,7 @@ class RunMatcher {
   scattered = 0;
   letters = 0;
 
-  constructor(hidden: ReadonlySet<number>, visible: ReadonlySet<number>) {
+  constructor(hidden: ReadonlySet<number>, visible: ShingleLookup) {
     this.#hidden = hidden;
     this.#public = visible;
   }

@@ -1,3 +1,5 @@
+import { createUtf8Decoder } from "./utf8-decoder.ts";
+
 /**
  * The ways in which a text can be read. A reading turns the output of a model into letters, each with the place in the output at
  * which it begins. Readings of a text and of its encoding have the same letters.
@@ -157,7 +159,7 @@ function bitsOf(
   skip: number,
 ): (emit: EmitLetter) => Reading {
   return (emit) => {
-    const decoder = new TextDecoder();
+    const decode = createUtf8Decoder();
     const decoded = letters(emit);
     let [buffer, size, left] = [0, 0, skip];
     return {
@@ -168,8 +170,7 @@ function bitsOf(
         size += bits;
         if (size < 8) return;
         size -= 8;
-        const byte = Uint8Array.of((buffer >> size) & 0xff);
-        for (const each of decoder.decode(byte, { stream: true })) decoded.push(each, at);
+        for (const each of decode((buffer >> size) & 0xff)) decoded.push(each, at);
       },
     };
   };
@@ -210,12 +211,12 @@ const numbers =
 const byteNumbers =
   (base: number) =>
   (emit: EmitLetter): Reading => {
-    const decoder = new TextDecoder();
+    const decode = createUtf8Decoder();
     const decoded = letters(emit);
     return digitRuns((digits, at) => {
       const byte = Number.parseInt(digits, base);
       if (!(byte <= 0xff)) return;
-      for (const each of decoder.decode(Uint8Array.of(byte), { stream: true })) decoded.push(each, at);
+      for (const each of decode(byte)) decoded.push(each, at);
     });
   };
 
