@@ -39,6 +39,7 @@ const FETCH_TIMEOUT_MS = 3_000;
 const REQUIRED_ROLE_SETTINGS: Record<string, string> = {
   statement_timeout: `${SESSION_SETTINGS.statement_timeout}ms`,
   random_page_cost: SESSION_SETTINGS.random_page_cost,
+  jit: SESSION_SETTINGS.jit,
 };
 /** Workers create deliveries within a second. */
 const MAX_EVENT_AGE_SECONDS = 60;

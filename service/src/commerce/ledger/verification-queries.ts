@@ -33,8 +33,7 @@ export async function fallbackIfOutOfRange<T>(tx: Tx, work: () => Promise<T>, fa
 
 /** No timeout, and enough memory to hash the ledger. */
 export const raiseTransactionLimits = (tx: Tx) =>
-  sql`select set_config('statement_timeout', '0', true), set_config('work_mem', '128MB', true),
-             set_config('jit', 'off', true)`.execute(tx);
+  sql`select set_config('statement_timeout', '0', true), set_config('work_mem', '128MB', true)`.execute(tx);
 
 export async function countLedgerRows(tx: Tx): Promise<{ transactions: number; entries: number }> {
   const { rows } = await sql<{ transactions: number; entries: number }>`

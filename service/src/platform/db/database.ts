@@ -50,13 +50,15 @@ export interface Connection {
 
 export const DEFAULT_CONNECTIONS = 8;
 
-// On SSDs, random reads cost about as much as sequential ones. Parallel workers slow short statements down. After 11
-// seconds, the server ends the session of a machine that is cut off, and releases its locks.
+// On SSDs, random reads cost about as much as sequential ones. Parallel workers and JIT slow short statements down: compiling
+// a search takes 30 times as long as running it (docs/decisions/0019-search.md). After 11 seconds, the server ends the session
+// of a machine that is cut off, and releases its locks.
 export const SESSION_SETTINGS = {
   random_page_cost: "1.1",
   timezone: "UTC",
   statement_timeout: "30000",
   max_parallel_workers_per_gather: "0",
+  jit: "off",
   idle_in_transaction_session_timeout: String(transactionTimeouts.idleMs),
   tcp_keepalives_idle: "5",
   tcp_keepalives_interval: "2",

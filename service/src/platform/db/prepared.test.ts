@@ -25,6 +25,11 @@ test("a prepared statement: planned once per connection, for all values", async 
   });
 });
 
+test("JIT: off, since compiling a plan takes longer than our statements", async () => {
+  const { rows } = await market.service.ctx.pool.query<{ jit: string }>("show jit");
+  assert.deepEqual(rows, [{ jit: "off" }]);
+});
+
 test("another text under the same name: refused", async () => {
   await market.service.ctx.db.connection().execute(async (db) => {
     await double(db, 1);
