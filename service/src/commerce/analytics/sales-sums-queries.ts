@@ -17,7 +17,8 @@ export const SUMS_LOCK = 7_200_412;
 
 /**
  * Moves pending movements into the sums in one statement, so that a reader counts each movement once. Returns the number of moved rows; 0
- * if another process has the lock.
+ * if another process has the lock. The ids are an array, since PostgreSQL plans for an empty table, as it mostly is: it would read the ids of
+ * a join once for each row.
  */
 export async function rollUpMovements(tx: Tx, limit: number): Promise<number> {
   const { rows: locks } = await sql<{ locked: boolean }>`
@@ -25,7 +26,8 @@ export async function rollUpMovements(tx: Tx, limit: number): Promise<number> {
   if (!firstOf(locks).locked) return 0;
   const { rows } = await sql<{ rolledUp: number }>`
     with moved as (
-      delete from sales_movements where id in (select id from sales_movements order by id limit ${limit}) returning *),
+      delete from sales_movements
+       where id = any (array(select id from sales_movements order by id limit ${limit})) returning *),
     added as (
       insert into sales_sums as s (${KEY}, ${eachColumn((name) => name)})
       select m.seller_id, c.scope, c.of_id, c.grain, m.currency, c.starts_at, ${eachColumn((name) => `sum_bigint(m.${name})`)}

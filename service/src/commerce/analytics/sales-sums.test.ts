@@ -14,6 +14,7 @@ import type { Tx } from "../../platform/db/database.ts";
 import { findProblems, verifyLedger } from "../ledger/verification.ts";
 import { rebuildSums } from "./rebuild.ts";
 import { rollUpSales } from "./sales-sums.ts";
+import { rollUpMovements } from "./sales-sums-queries.ts";
 
 let market: Market;
 let books: ReturnType<typeof ledgerWriter>;
@@ -142,6 +143,27 @@ test("GET /metrics: reports the number of pending movements and the age of the o
   market.clock.forward(90_000);
   await createSale();
   assert.deepEqual(await readMetrics(), ["analytics_waiting 2", "analytics_waiting_oldest_seconds 90"]);
+});
+
+test("rollUpMovements, statistics of an empty table: reads each movement a few times", async () => {
+  const { ctx } = market.service;
+  await rollUpSales(ctx);
+  await execute("vacuum analyze sales_movements");
+  const movements = 300;
+  const read = await ctx.db.transaction().execute(async (tx) => {
+    await sql`insert into sales_movements (id, seller_id, product_id, currency, moved_at)
+              select gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'USD', now() from generate_series(1, ${movements})`.execute(
+      tx,
+    );
+    assert.equal(await rollUpMovements(tx, movements), movements);
+    const { rows } = await sql<{ read: number }>`
+      select seq_tup_read + idx_tup_fetch as read from pg_stat_xact_user_tables where relname = 'sales_movements'`.execute(
+      tx,
+    );
+    return rows[0]!.read;
+  });
+  assert.ok(read <= 5 * movements, `${read} rows`);
+  await execute("delete from sales_sums where seller_id not in (select id from users)");
 });
 
 test("rollUpSales, connection lost: rolls back; the next run continues", async () => {
