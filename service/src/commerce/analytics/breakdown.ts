@@ -4,7 +4,7 @@ import { firstOf, required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { type DateRange, rangeBounds } from "./date-range.ts";
 import { listLabels, listReferralCodes, sumReferralsOfProduct } from "./queries.ts";
-import { rankRange, type SumRow, type Sums, sumRange } from "./range-sums-queries.ts";
+import { grainOfTotals, rankRange, type SumRow, type Sums, sumRange } from "./range-sums-queries.ts";
 import { hasMoved, type SalesScope, ZERO_SUMS } from "./sales.ts";
 
 const NAMES = ["sales", "gross", "refunds", "disputes", "net"] as const;
@@ -38,13 +38,10 @@ export const breakdownsBy: Record<
     [...(await totals)].map(([currency, sums]) => ({ ...sums, key: currency, label: currency, currency })),
 };
 
-const toSumQuery = ({ sellerId, productId, currency, span }: BreakdownQuery) => ({
-  sellerId,
-  ofId: productId,
-  currency,
-  edges: rangeBounds(span),
-  by: "month" as const,
-});
+function toSumQuery({ sellerId, productId, currency, span }: BreakdownQuery) {
+  const edges = rangeBounds(span);
+  return { sellerId, ofId: productId, currency, edges, by: grainOfTotals(edges) };
+}
 
 function sumSales(tx: Tx, scope: "product" | "referrer", query: BreakdownQuery): Promise<SumRow<Name>[]> {
   const { currency, ...range } = toSumQuery(query);

@@ -15,7 +15,7 @@ import {
   readCustomers,
 } from "./customers-queries.ts";
 import { type DateRange, type DateRangeQuery, parseDateRange } from "./date-range.ts";
-import { sumRange } from "./range-sums-queries.ts";
+import { grainOfTotals, sumRange } from "./range-sums-queries.ts";
 import { chooseCurrency, toRate } from "./sales.ts";
 
 const TOP_CUSTOMERS = 10;
@@ -88,10 +88,8 @@ async function sumRefundsAndDisputes(
   currencies: string[],
 ): Promise<Map<string, bigint>> {
   const edges = [FIRST_MOMENT, until];
-  const sums = await sumRange(tx, { sellerId, scope: "all", currencies, edges, by: "month" }, [
-    "refunds",
-    "disputes",
-  ]);
+  const query = { sellerId, scope: "all" as const, currencies, edges, by: grainOfTotals(edges) };
+  const sums = await sumRange(tx, query, ["refunds", "disputes"]);
   return new Map(sums.map(({ currency, refunds, disputes }) => [currency, refunds + disputes]));
 }
 

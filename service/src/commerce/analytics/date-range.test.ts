@@ -8,8 +8,8 @@ import { daysAfter } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { inPipelinedSnapshot } from "../../platform/db/pipeline.ts";
 import { saleSums } from "../ledger/sales-sums.ts";
-import { type DateRangeQuery, parseDateRange, rangeBounds } from "./date-range.ts";
-import { rankRange, type Sums, sumRange } from "./range-sums-queries.ts";
+import { type DateRange, type DateRangeQuery, parseDateRange, rangeBounds } from "./date-range.ts";
+import { grainOfTotals, rankRange, type SumQuery, type Sums, sumRange } from "./range-sums-queries.ts";
 import { rollUpSales } from "./sales-sums.ts";
 
 let market: Market;
@@ -115,14 +115,9 @@ suite("parseDateRange", () => {
   });
 });
 
-const spanOn = (day: string, timezone: string) =>
-  parseDateRange(market.service.ctx, {
-    period: "day",
-    interval: "day",
-    timezone,
-    startDate: day,
-    endDate: day,
-  });
+const spanOf = (days: Pick<DateRange, "timezone" | "startDate" | "endDate">) =>
+  parseDateRange(market.service.ctx, { period: "day", interval: "day", ...days });
+const spanOn = (day: string, timezone: string) => spanOf({ timezone, startDate: day, endDate: day });
 
 suite("sumRange", () => {
   const [me, other] = ["01900000-0000-7000-8000-000000000001", "01900000-0000-7000-8000-000000000002"];
@@ -144,10 +139,11 @@ suite("sumRange", () => {
       productId: fc.constantFrom(...products),
       referrerId: fc.constantFrom(...referrers),
       currency: fc.constantFrom("USD", "EUR"),
-      /** Around the clock changes of November 2025, often at a quarter of an hour. */
+      /** Around the clock changes of November 2025, often at a quarter of an hour; some in the years around it. */
       at: fc.oneof(
         fc.integer({ min: 0, max: 60 * 96 }).map((quarters) => quarters * QUARTER_MS),
         fc.integer({ min: 0, max: 60 * 86_400_000 }),
+        fc.integer({ min: -1_000 * 96, max: 400 * 96 }).map((quarters) => quarters * QUARTER_MS),
       ),
       ...{
         sales: fc.bigInt({ min: 0n, max: 1n }),
@@ -226,10 +222,11 @@ suite("sumRange", () => {
     start: number;
     days: number;
   }
-  const anyDays = fc.record({
-    ...{ timezone: zone, interval },
-    ...{ start: fc.integer({ min: 0, max: 50 }), days: fc.integer({ min: 0, max: 40 }) },
-  });
+  const weeks = { start: fc.integer({ min: 0, max: 50 }), days: fc.integer({ min: 0, max: 40 }) };
+  const years = { start: fc.integer({ min: -1_000, max: 0 }), days: fc.integer({ min: 300, max: 1_400 }) };
+  const anyDays = fc.oneof(
+    ...[weeks, weeks, years].map((range) => fc.record({ timezone: zone, interval, ...range })),
+  );
   const anyMovements = fc.array(movement, { minLength: 1, maxLength: 25 });
   /** Several products sold, so that the limit leaves some out. */
   const manyMovements = fc.array(movement, { minLength: 20, maxLength: 40 });
@@ -242,24 +239,84 @@ suite("sumRange", () => {
       fc.nat(25),
       anyDays,
       fc.constantFrom("all", "product", "referrer"),
-      fc.constantFrom("day", "month"),
-      async (moved, rolledUpTo, days, scope, level) => {
+      fc.constantFrom("day", "month", "year"),
+      async (moved, rolledUpTo, days, scope, by) => {
         const { span, inSpan } = await prepare(moved, rolledUpTo, days);
-        const rows = await sumRange(
-          market.service.ctx.db,
-          { sellerId: me!, scope, currencies: ["USD", "EUR"], edges: span.edges, by: level },
-          saleSums,
-        );
-        const found = rows.map(
-          ({ currency, ofId, bucket, ...sums }) => [`${currency} ${ofId} ${bucket}`, sums] as const,
-        );
-        const due = addUp(inSpan, scope, { ...days, dates: span.dates, by: days.interval });
-        const nonZeroSums = (sums: Iterable<readonly [string, Sums]>) =>
-          [...sums].filter(([, sum]) => isSomething(sum)).sort();
-        assert.deepEqual(nonZeroSums(found), nonZeroSums(due));
+        await mustEqual(inSpan, span, scope, by);
       },
     );
     await fc.assert(property, { numRuns: runs(60) });
+  });
+
+  async function mustEqual(
+    moved: Movement[],
+    { dates, timezone, edges, interval }: DateRange,
+    scope: SumQuery["scope"],
+    by: SumQuery["by"],
+  ): Promise<void> {
+    const query = { sellerId: me!, scope, currencies: ["USD", "EUR"], edges, by };
+    const rows = await sumRange(market.service.ctx.db, query, saleSums);
+    const found = rows.map(
+      ({ currency, ofId, bucket, ...sums }) => [`${currency} ${ofId} ${bucket}`, sums] as const,
+    );
+    const nonZeroSums = (sums: Iterable<readonly [string, Sums]>) =>
+      [...sums].filter(([, sum]) => isSomething(sum)).sort();
+    assert.deepEqual(nonZeroSums(found), nonZeroSums(addUp(moved, scope, { dates, timezone, by: interval })));
+  }
+
+  /** Distinct sums at each of the moments, of one product, rolled up. */
+  async function sellAt(moments: Date[]): Promise<Movement[]> {
+    await market.query("truncate sales_sums, sales_movements");
+    const moved = moments.map((at, nth): Movement => {
+      const zeros = Object.fromEntries(saleSums.map((name) => [name, 0n])) as Sums;
+      const sums = { ...zeros, sales: 1n, gross: BigInt(nth * nth), net: BigInt(nth * nth) };
+      return { ...sums, sellerId: me!, productId: products[0]!, referrerId: null, currency: "USD", at };
+    });
+    await write(moved);
+    await rollUpSales(market.service.ctx);
+    return moved;
+  }
+
+  test("each quarter of an hour around the clock changes, by day: the sums equal those of each local day", async () => {
+    const [first, quarters] = [Date.parse("2025-10-24"), 12 * 96];
+    const days = { startDate: "2025-10-26", endDate: "2025-11-03" };
+    const inRange = (moved: Movement[], timezone: string) => {
+      const localDay = localDays(timezone);
+      return moved.filter(({ at }) => localDay(at) >= days.startDate && localDay(at) <= days.endDate);
+    };
+    const moved = await sellAt(
+      Array.from({ length: quarters }, (_, nth) => new Date(first + nth * QUARTER_MS)),
+    );
+    for (const timezone of zones)
+      for (const scope of ["all", "product"] as const)
+        await mustEqual(inRange(moved, timezone), await spanOf({ timezone, ...days }), scope, "day");
+  });
+
+  test("each first and last day of a month in years, as one range: the sums equal those of its days", async () => {
+    const moved = await sellAt(
+      Array.from({ length: 48 }, (_, month) => [
+        new Date(Date.UTC(2023, month, 1, 3)),
+        new Date(Date.UTC(2023, month + 1, 0, 22)),
+      ]).flat(),
+    );
+    for (const timezone of ["UTC", "America/New_York", "Asia/Kathmandu"])
+      for (const [startDate, endDate] of [
+        ["2023-01-01", "2026-12-31"],
+        ["2023-05-01", "2026-04-30"],
+        ["2023-09-30", "2025-08-02"],
+        ["2024-12-31", "2026-01-01"],
+      ] as const) {
+        const edges = rangeBounds(await spanOf({ timezone, startDate, endDate }));
+        const query = { sellerId: me!, scope: "all" as const, currencies: ["USD"], edges };
+        const localDay = localDays(timezone);
+        const due = moved.filter(({ at }) => localDay(at) >= startDate && localDay(at) <= endDate);
+        for (const by of ["day", "month", "year"] as const) {
+          const rows = await sumRange(market.service.ctx.db, { ...query, by }, ["sales", "gross"]);
+          const found = rows.map(({ sales, gross }) => [sales, gross]);
+          const total = due.reduce((sum, { gross }) => sum + gross, 0n);
+          assert.deepEqual(found, [[BigInt(due.length), total]], `${timezone} ${startDate} by ${by}`);
+        }
+      }
   });
 
   test("rankRange, any movements: those that moved, by gross sums, then by sales, then by id", async () => {
@@ -276,7 +333,7 @@ suite("sumRange", () => {
           scope,
           currency: "USD",
           edges: rangeBounds(span),
-          by: "month",
+          by: grainOfTotals(rangeBounds(span)),
           limit,
         } as const;
         const found = await inPipelinedSnapshot(market.service.ctx.pool, (tx) =>
@@ -303,6 +360,18 @@ suite("sumRange", () => {
     await fc.assert(property, { numRuns: runs(60) });
   });
 });
+
+const totals: [from: string, until: string, grain: "month" | "year"][] = [
+  ["2026-03-01", "2026-04-01", "month"],
+  ["2025-07-01", "2026-07-01", "month"],
+  ["2025-12-01", "2026-12-01", "year"],
+  ["2026-01-01", "2027-01-01", "year"],
+  ["2021-07-01", "2026-07-01", "year"],
+];
+for (const [from, until, grain] of totals)
+  test(`grainOfTotals, from ${from} until ${until}: ${grain}, which needs fewer sums`, () => {
+    assert.equal(grainOfTotals([new Date(from), new Date(until)]), grain);
+  });
 
 test("sums of more than 15 digits: returned as the nearest JSON number", async () => {
   const seller = await market.createUser({ role: "seller" });

@@ -10,7 +10,7 @@ export async function listCurrencies(db: Queries, sellerId: string): Promise<str
   const { rows } = await sql<{ currency: string }>`
     select currency
       from (select currency, sales from sales_sums
-             where seller_id = ${sellerId} and scope = 'all' and of_id = ${sellerId} and grain = 'month'
+             where seller_id = ${sellerId} and scope = 'all' and of_id = ${sellerId} and grain = 'year'
             union all
             select currency, sales from sales_movements where seller_id = ${sellerId}) as sold
      group by currency order by sum(sales) desc, currency`.execute(db);

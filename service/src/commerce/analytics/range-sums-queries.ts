@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { DAY_MS } from "../../core/dates.ts";
+import { DAY_MS, HOUR_MS } from "../../core/dates.ts";
 import type { MinorUnits } from "../../core/money/amount.ts";
 import { firstOf, lastOf, required } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
@@ -24,14 +24,22 @@ export interface SumQuery {
   /** The start of each bucket, then the end of the last one. */
   edges: Date[];
   /** The grain of the sums that cover most of a bucket: at most about a bucket long. */
-  by: "day" | "month";
+  by: LongGrain;
 }
 
-const startOfDay = (at: Date, days = 0) => new Date(Math.floor(at.getTime() / DAY_MS + days) * DAY_MS);
-export const startOfMonth = (at: Date, months = 0) =>
-  new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + months));
+type LongGrain = "day" | "month" | "year";
+type StartOf = (at: Date, more?: number) => Date;
 
-function nearestStart(at: Date, startOf: (at: Date, more?: number) => Date): Date {
+export const startOfMonth: StartOf = (at, months = 0) =>
+  new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + months));
+/** From short to long: a month consists of whole days, and a year of whole months. */
+const LONG_GRAINS: { grain: LongGrain; startOf: StartOf }[] = [
+  { grain: "day", startOf: (at, days = 0) => new Date(Math.floor(at.getTime() / DAY_MS + days) * DAY_MS) },
+  { grain: "month", startOf: startOfMonth },
+  { grain: "year", startOf: (at, years = 0) => new Date(Date.UTC(at.getUTCFullYear() + years, 0)) },
+];
+
+function nearestStart(at: Date, startOf: StartOf): Date {
   const [before, after] = [startOf(at), startOf(at, 1)];
   return at.getTime() - before.getTime() <= after.getTime() - at.getTime() ? before : after;
 }
@@ -146,35 +154,76 @@ export function toSums<Name extends SumName>(row: Record<string, string>, names:
   return sums;
 }
 
+/** For each grain up to that of the query: its starts nearest to the edges, each nearest to the starts of the shorter grain. */
+function alignEdges({ edges, by }: Pick<SumQuery, "edges" | "by">): { grain: LongGrain; starts: Date[] }[] {
+  let starts = edges;
+  const longest = LONG_GRAINS.findIndex(({ grain }) => grain === by);
+  return LONG_GRAINS.slice(0, longest + 1).map(({ grain, startOf }) => {
+    starts = starts.map((start) => nearestStart(start, startOf));
+    return { grain, starts };
+  });
+}
+
+/** The grain that reads the fewest sums for one bucket: a range of few months reads years in vain. */
+export function grainOfTotals(edges: Date[]): "month" | "year" {
+  const [, months, years] = alignEdges({ edges, by: "year" }).map(({ starts }) => starts);
+  const [from, until] = [firstOf, lastOf].map((end) => {
+    const [month, year] = [
+      end(required(months, "starts of months")),
+      end(required(years, "starts of years")),
+    ];
+    return { month: monthOf(month), year: monthOf(year) };
+  }) as [MovedMonth, MovedMonth];
+  const moved = Math.abs(from.month - from.year) + Math.abs(until.month - until.year);
+  return (until.year - from.year) / 12 + moved < until.month - from.month ? "year" : "month";
+}
+
+interface MovedMonth {
+  month: number;
+  year: number;
+}
+
+const monthOf = (at: Date) => at.getUTCFullYear() * 12 + at.getUTCMonth();
+
 /**
- * The rows that add up to exact sums, few of them: each edge moves to the nearest start of a day or month, and sums of a finer grain
- * correct the difference on both sides. Movements that are not rolled up yet are added row by row. `given` comes before the statement
- * that reads `parts`.
+ * The rows that add up to exact sums, few of them: each edge moves to the nearest start of a day, then of a month and a year if the query
+ * is by these, and sums of the shorter grain correct the difference on both sides. Movements that are not rolled up yet are added row by
+ * row. `given` comes before the statement that reads `parts`.
  */
 function splitRange(query: SumQuery, names: readonly SumName[]) {
   const { edges } = query;
-  const days = edges.map((edge) => nearestStart(edge, startOfDay));
-  const starts = query.by === "day" ? days : days.map((day) => nearestStart(day, startOfMonth));
-  const [movedToDays, movedOn] = [differ(edges, days), differ(days, starts)];
+  const aligned = alignEdges(query);
+  const gaps = aligned.map((to, index) => {
+    const from =
+      index === 0 ? { grain: "edges" as const, starts: edges } : required(aligned[index - 1], "a grain");
+    return { from, to, hasMoved: differ(from.starts, to.starts) };
+  });
+  const { starts } = lastOf(aligned);
   const parts = [
     wholeSums(query, names, [firstOf(starts), lastOf(starts)]),
-    ...(movedOn ? [edgeSums(query, names, { grain: "day", at: "days", moved: "starts" })] : []),
-    ...(movedToDays ? [edgeSums(query, names, { grain: "quarter", at: "edges", moved: "days" })] : []),
+    ...gaps
+      .filter(({ hasMoved }) => hasMoved)
+      .map(({ from, to }) =>
+        from.grain === "edges"
+          ? edgesOfDays(query, names, to.starts)
+          : edgeSums(query, names, { grain: from.grain, at: from.grain, moved: to.grain }),
+      ),
     pendingMovements(query, names),
   ];
+  const columns = gaps.map(({ from, to, hasMoved }) => {
+    const column = hasMoved ? moments(to.starts) : sql.ref(from.grain);
+    return sql`cross join lateral (select ${column} as ${sql.ref(to.grain)}) as ${sql.ref(`by_${to.grain}`)}`;
+  });
   const given = sql`
     with given as materialized (
-      select *
-        from (select ${moments(edges)} as edges) as e
-       cross join lateral (select ${movedToDays ? moments(days) : sql`edges`} as days) as d
-       cross join lateral (select ${movedOn ? moments(starts) : sql`days`} as starts) as s)`;
+      select * from (select ${moments(edges)} as edges) as e ${sql.join(columns, sql` `)})`;
   return { given, parts: sql.join(parts, sql` union all `) };
 }
 
 const sumColumns = (names: readonly SumName[]) => eachColumn((name) => `s.${name}`, names);
 
-const cellConditions = ({ sellerId, scope, ofId, currencies }: SumQuery, grain: string) => sql`
-  s.seller_id = ${sellerId} and s.scope = ${scope} and s.grain = ${grain}
+const cellConditions = ({ sellerId, scope, ofId, currencies }: SumQuery, grain: string | string[]) => sql`
+  s.seller_id = ${sellerId} and s.scope = ${scope} and ${typeof grain === "string" ? sql`s.grain = ${grain}` : sql`s.grain = any (${grain})`}
   and ${currencyCondition(currencies)} ${ofIdCondition({ sellerId, scope, ofId })}`;
 
 /** With `=`, the planner drops the column from the grouping. */
@@ -196,16 +245,63 @@ function wholeSums(query: SumQuery, names: readonly SumName[], [from, until]: [D
     return sql`
       select s.currency, s.of_id, 1 as bucket, ${eachColumn((name) => `sum_bigint(s.${name}) as ${name}`, names)} ${sums} group by 1, 2`;
   return sql`
-    select s.currency, s.of_id, width_bucket(s.starts_at, (select starts from given)) as bucket, ${sumColumns(names)} ${sums}`;
+    select s.currency, s.of_id, width_bucket(s.starts_at, (select ${sql.ref(query.by)} from given)) as bucket, ${sumColumns(names)} ${sums}`;
 }
 
 const hasOneBucket = ({ edges }: SumQuery) => edges.length === 2;
 
+/** The time between the edges and the midnights of UTC next to them. */
+function edgesOfDays(query: SumQuery, names: readonly SumName[], days: Date[]) {
+  return canReadHours(query)
+    ? hourSums(query, names, days)
+    : edgeSums(query, names, { grain: "quarter", at: "edges", moved: "day" });
+}
+
+/** Sums by hour exist for all sales of a seller. Buckets of a week and more have so few edges that quarters between these are fewer. */
+const canReadHours = ({ scope, edges }: SumQuery) =>
+  scope === "all" &&
+  edges.every((edge) => edge.getTime() % HOUR_MS === 0) &&
+  lastOf(edges).getTime() - firstOf(edges).getTime() < edges.length * 2 * DAY_MS;
+
+/**
+ * An hour between an edge and its midnight counts to the bucket of the edges, and was counted to that of the midnights. The hours of the
+ * day of all days are read, since each of them is in one place of the index; finding 1,825 edges in it took 18 ms of 24.
+ * `offset 0` computes both buckets once for each hour.
+ */
+function hourSums(query: SumQuery, names: readonly SumName[], days: Date[]) {
+  const grains = hoursBetween(query.edges, days).map((hour) => `hour-${String(hour).padStart(2, "0")}`);
+  const [from, until] = [firstOf(days), lastOf(days)];
+  const [first, last] = [firstOf(query.edges), lastOf(query.edges)];
+  return sql`
+  select s.currency, s.of_id, side.bucket, ${eachColumn((name) => `side.sign * s.${name}`, names)}
+    from (select s.currency, s.of_id, width_bucket(s.starts_at, (select edges from given)) as at,
+                 width_bucket(s.starts_at, (select day from given)) as moved,
+                 ${eachColumn((name) => `sum_bigint(s.${name}) as ${name}`, names)}
+            from sales_sums s
+           where ${cellConditions(query, grains)}
+             and s.starts_at >= ${from < first ? from : first} and s.starts_at < ${until > last ? until : last}
+           group by 1, 2, 3, 4 offset 0) as s
+   cross join lateral (values (s.at, 1), (s.moved, -1)) as side (bucket, sign)
+   where s.at <> s.moved and side.bucket between 1 and ${query.edges.length - 1}`;
+}
+
+/** The hours of the day in UTC between any edge and its midnight. */
+function hoursBetween(edges: Date[], days: Date[]): number[] {
+  const hours = new Set<number>();
+  for (const [index, edge] of edges.entries()) {
+    const day = required(days[index], "the midnight of an edge");
+    const end = Math.max(edge.getTime(), day.getTime());
+    for (let at = Math.min(edge.getTime(), day.getTime()); at < end; at += HOUR_MS)
+      hours.add(new Date(at).getUTCHours());
+  }
+  return [...hours];
+}
+
 interface MovedEdges {
   /** The grain of the sums that fill the gap. */
-  grain: "quarter" | "day";
-  at: "edges" | "days";
-  moved: "days" | "starts";
+  grain: "quarter" | LongGrain;
+  at: "edges" | LongGrain;
+  moved: LongGrain;
 }
 
 /**

@@ -1,7 +1,14 @@
 import { sql } from "kysely";
 import { firstOf } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { DAY_OF, eachColumn, MONTH_OF, SALES_BY_QUARTER_HOUR } from "../ledger/sales-sums.ts";
+import {
+  DAY_OF,
+  eachColumn,
+  HOUR_OF,
+  MONTH_OF,
+  SALES_BY_QUARTER_HOUR,
+  YEAR_OF,
+} from "../ledger/sales-sums.ts";
 import { KEY } from "./sales-sums-queries.ts";
 
 export const raiseTransactionLimits = (tx: Tx) =>
@@ -10,7 +17,7 @@ export const raiseTransactionLimits = (tx: Tx) =>
 const SUMS = eachColumn((name) => name);
 const SUM_COLUMNS = eachColumn((name) => `sum_bigint(${name})`);
 
-/** Computes quarters of an hour from the ledger, days from these quarters, and months from these days. */
+/** Computes quarters of an hour from the ledger, and longer sums from the shorter ones. */
 export async function computeDueSums(tx: Tx): Promise<void> {
   await sql`create temp table due_sums (like sales_sums) on commit drop`.execute(tx);
   await sql`
@@ -21,6 +28,7 @@ export async function computeDueSums(tx: Tx): Promise<void> {
   for (const [part, whole, startsAt] of [
     ["quarter", "day", DAY_OF],
     ["day", "month", MONTH_OF],
+    ["month", "year", YEAR_OF],
   ] as const) {
     await sql`
       insert into due_sums (${KEY}, ${SUMS})
@@ -28,6 +36,10 @@ export async function computeDueSums(tx: Tx): Promise<void> {
         from due_sums where grain = ${part} group by 1, 2, 3, 5, 6`.execute(tx);
     await sql`analyze due_sums`.execute(tx);
   }
+  await sql`
+    insert into due_sums (${KEY}, ${SUMS})
+    select seller_id, scope, of_id, hour_grain(starts_at), currency, ${HOUR_OF}, ${SUM_COLUMNS}
+      from due_sums where grain = 'quarter' and scope = 'all' group by 1, 2, 3, 4, 5, 6`.execute(tx);
 }
 
 export const deleteMovements = (tx: Tx) => sql`delete from sales_movements`.execute(tx);

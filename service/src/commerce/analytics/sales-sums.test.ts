@@ -79,7 +79,7 @@ suite("sales sums", () => {
     assert.deepEqual([await cells(), await problems(), await count("sales_movements")], [before, [], 0]);
     await createSale();
     const [after, sums] = [await cells(), await count("sales_sums")];
-    assert.deepEqual(await rebuildSums(market.service.ctx), { sums, changed: 9, removed: 0 });
+    assert.deepEqual(await rebuildSums(market.service.ctx), { sums, changed: 13, removed: 0 });
     assert.deepEqual([await cells(), await problems(), await count("sales_movements")], [after, [], 0]);
     await execute("delete from sales_sums");
     assert.deepEqual(await rebuildSums(market.service.ctx), { sums, changed: sums, removed: 0 });
@@ -234,7 +234,7 @@ suite("ledger verify reports", () => {
 
   const WHOSE = "Analytics of usr_\\w{26}";
   const wrongs: Record<string, { statement: string; expected: RegExp[] }> = {
-    "a wrong quarter of an hour, and its day": {
+    "a wrong quarter of an hour, its hour and its day": {
       statement:
         "update sales_sums set gross = gross + 1, net = net + 1 where (grain, scope) = ('quarter', 'all') and starts_at = (select max(starts_at) from sales_sums)",
       expected: [
@@ -244,6 +244,7 @@ suite("ledger verify reports", () => {
         new RegExp(
           `^${WHOSE} have on the day from 20\\d\\d-\\d\\d-\\d\\dT00:00:00\\.000Z gross of \\d+ and not \\d+, net of`,
         ),
+        new RegExp(`^${WHOSE} have in the hour from 20\\S+:00:00\\.000Z gross of \\d+ and not \\d+, net of`),
       ],
     },
     "a missing month of a product": {
@@ -252,6 +253,24 @@ suite("ledger verify reports", () => {
       expected: [
         new RegExp(
           `^${WHOSE}, of prod_\\w{26} have in the month from 2026-06-01T00:00:00\\.000Z sales of 0 and not \\d+, gross of 0 and`,
+        ),
+        new RegExp(
+          `^${WHOSE}, of prod_\\w{26} have in the year from 2026-01-01T00:00:00\\.000Z sales of \\d+ and not \\d+, gross of`,
+        ),
+      ],
+    },
+    "an hour counted twice": {
+      statement:
+        "update sales_sums set sales = 2 * sales where ctid = (select ctid from sales_sums where grain like 'hour-%' order by starts_at limit 1)",
+      expected: [
+        new RegExp(`^${WHOSE} have in the hour from 20\\S+:00:00\\.000Z sales of \\d+ and not \\d+, in`),
+      ],
+    },
+    "a missing year of all sales": {
+      statement: "delete from sales_sums where (grain, scope) = ('year', 'all')",
+      expected: [
+        new RegExp(
+          `^${WHOSE} have in the year from 2026-01-01T00:00:00\\.000Z sales of \\d+ and not \\d+, gross of`,
         ),
       ],
     },

@@ -4,7 +4,7 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 import { saleSums } from "../ledger/sales-sums.ts";
 import { type DateRange, rangeBounds } from "./date-range.ts";
 import { listCurrencies } from "./queries.ts";
-import { type SumName, type Sums, sumBuckets, sumRange } from "./range-sums-queries.ts";
+import { grainOfTotals, type SumName, type Sums, sumBuckets, sumRange } from "./range-sums-queries.ts";
 
 export const ZERO_SUMS: Sums = {
   sales: 0n,
@@ -45,8 +45,9 @@ export async function readTotals(
   currencies: string[],
   span: DateRange,
 ): Promise<Map<string, Sums>> {
-  const query = { ...toSumScope(subject), currencies, edges: rangeBounds(span) };
-  const rows = await sumRange(tx, { ...query, by: "month" }, saleSums);
+  const edges = rangeBounds(span);
+  const query = { ...toSumScope(subject), currencies, edges, by: grainOfTotals(edges) };
+  const rows = await sumRange(tx, query, saleSums);
   return new Map(rows.filter(hasMoved).map((row) => [row.currency, row]));
 }
 

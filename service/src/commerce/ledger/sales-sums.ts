@@ -53,3 +53,5 @@ export const SALES_BY_QUARTER_HOUR = sql`
 /** `date_bin` for days: `date_trunc` looks up the time zone for each row. */
 export const DAY_OF = sql`date_bin('1 day', starts_at, 'epoch')`;
 export const MONTH_OF = sql`date_trunc('month', starts_at, 'UTC')`;
+export const YEAR_OF = sql`date_trunc('year', starts_at, 'UTC')`;
+export const HOUR_OF = sql`date_bin('1 hour', starts_at, 'epoch')`;

@@ -4,10 +4,12 @@ import type { Tx } from "../../platform/db/database.ts";
 import {
   DAY_OF,
   eachColumn,
+  HOUR_OF,
   MONTH_OF,
   SALES_BY_QUARTER_HOUR,
   type saleSums,
   verifiedSums,
+  YEAR_OF,
 } from "./sales-sums.ts";
 import { type Found, listFirst } from "./verification-queries.ts";
 
@@ -47,7 +49,7 @@ export interface WrongSum extends Cell {
   lacks: Record<(typeof verifiedSums)[number], string>;
 }
 
-type Grain = "quarter" | "day" | "month";
+type Grain = "quarter" | "hour" | "day" | "month" | "year";
 type Amounts = Record<(typeof saleSums)[number], string>;
 
 interface Cell {
@@ -62,7 +64,10 @@ const CELL = sql`seller_id, starts_at, scope, of_id, currency`;
 const DIFFERENCES = eachColumn((name) => `sum_bigint(${name})::text as ${name}`, verifiedSums);
 const DIFFERS = sql.raw(verifiedSums.map((name) => `sum_bigint(${name}) <> 0`).join(" or "));
 
-const storedSums = (grain: Grain) => sql`select * from sales_cells_now where grain = ${grain}`;
+const storedSums = (grain: Grain) =>
+  grain === "hour"
+    ? sql`select * from sales_cells_now where grain like 'hour-%'`
+    : sql`select * from sales_cells_now where grain = ${grain}`;
 
 /**
  * `due` has the cell's columns, the sums and `received`. One aggregation of expected less found amounts needs half the memory of joining
@@ -103,16 +108,20 @@ export const listWrongSums = (tx: Tx) => listWrongSumsOf(tx, "quarter", SALES_BY
 /** Compares longer sums with the shorter ones that they contain. */
 const listWrongTotals = (
   tx: Tx,
-  whole: "day" | "month",
-  part: "quarter" | "day",
+  whole: Exclude<Grain, "quarter">,
   startsAt: RawBuilder<unknown>,
+  parts: RawBuilder<unknown>,
 ) =>
   listWrongSumsOf(
     tx,
     whole,
     sql`select seller_id, scope, of_id, currency, ${startsAt} as starts_at, ${eachColumn((name) => name)}, gross as received
-          from (${storedSums(part)}) as parts`,
+          from (${parts}) as parts`,
   );
 
-export const listWrongDays = (tx: Tx) => listWrongTotals(tx, "day", "quarter", DAY_OF);
-export const listWrongMonths = (tx: Tx) => listWrongTotals(tx, "month", "day", MONTH_OF);
+/** Only all sales of a seller have sums by hour. */
+export const listWrongHours = (tx: Tx) =>
+  listWrongTotals(tx, "hour", HOUR_OF, sql`${storedSums("quarter")} and scope = 'all'`);
+export const listWrongDays = (tx: Tx) => listWrongTotals(tx, "day", DAY_OF, storedSums("quarter"));
+export const listWrongMonths = (tx: Tx) => listWrongTotals(tx, "month", MONTH_OF, storedSums("day"));
+export const listWrongYears = (tx: Tx) => listWrongTotals(tx, "year", YEAR_OF, storedSums("month"));

@@ -21,8 +21,10 @@ import { saleSums } from "./sales-sums.ts";
 import {
   listMisdatedTransactions,
   listWrongDays,
+  listWrongHours,
   listWrongMonths,
   listWrongSums,
+  listWrongYears,
   type MisdatedTransaction,
   type WrongSum,
 } from "./sums-verification-queries.ts";
@@ -100,8 +102,10 @@ const checks: Check[] = [
   check(listMisdatedReceipts, describeMisdatedReceipt),
   check(listMisdatedTransactions, describeMisdated),
   check(listWrongSums, describeWrongSum),
+  check(listWrongHours, describeWrongSum),
   check(listWrongDays, describeWrongSum),
   check(listWrongMonths, describeWrongSum),
+  check(listWrongYears, describeWrongSum),
 ];
 
 /**
@@ -237,7 +241,13 @@ function describeMisdated({ kind, transactionId, occurredAt, rightAt }: Misdated
   return `Ledger transaction ${transactionId} (${kind}) is dated ${describeTime(occurredAt)}, where its source is dated ${describeTime(rightAt)}.`;
 }
 
-const grainLabels = { quarter: "in the quarter of an hour", day: "on the day", month: "in the month" };
+const grainLabels = {
+  quarter: "in the quarter of an hour",
+  hour: "in the hour",
+  day: "on the day",
+  month: "in the month",
+  year: "in the year",
+};
 
 function describeWrongSum({
   sellerId,
