@@ -20,6 +20,7 @@ test("createUtf8Decoder, any bytes one by one: the text of a TextDecoder", () =>
       });
       assert.equal(Array.from(bytes, decode).join(""), expected);
     }),
-    { numRuns: runs(1_000) },
+    // The second byte ends an invalid character and begins another one.
+    { numRuns: runs(1_000), examples: [[[0xc3, 0xc3, 0x41]]] },
   );
 });
