@@ -73,10 +73,15 @@ async function mustBeShort(page: Page, name: string): Promise<void> {
   assert.ok(height < 10_000, `${name} is ${height} pixels high`);
 }
 
+/** Counted in the page: its text has megabytes. */
 const hasWritten = (page: Page, characters: number) =>
-  until(
-    "the output",
-    async () => ((await page.locator(".run-output").textContent()) ?? "").length >= characters,
+  until("the output", () =>
+    page
+      .locator(".run-output")
+      .evaluate(
+        (element, least) => ((element as { textContent?: string }).textContent ?? "").length >= least,
+        characters,
+      ),
   );
 
 interface Clipboard {
