@@ -2,7 +2,14 @@ import type { Caller, Context } from "../../core/context.ts";
 import { firstOf } from "../../core/required.ts";
 import { type Filters, listConditions, PUBLISHED, type Where } from "./filters.ts";
 import { hide } from "./named-statements.ts";
-import { matchAllTerms, matchAnyTerm, matchAtLeast, matchTerm, type SearchTerms } from "./search-terms.ts";
+import {
+  areKnown,
+  matchAllTerms,
+  matchAnyTerm,
+  matchAtLeast,
+  matchTerm,
+  type SearchTerms,
+} from "./search-terms.ts";
 
 /** Values of `search_documents.reach`, from most to least bought: 0015_listings.sql. */
 const REACHES = [8, 7, 6, 5, 4, 3, 2, 1, 0];
@@ -135,6 +142,8 @@ export async function haveMatches(
   query: Filters,
   searches: SearchTerms[],
 ): Promise<boolean[]> {
+  const possible = searches.filter(areKnown);
+  if (possible.length === 0) return searches.map(() => false);
   const where = await listConditions(ctx, caller, query);
   const { isForSale, from, filters } = sourceOf(where);
   const isHeld = (terms: SearchTerms) => {
@@ -145,9 +154,10 @@ export async function haveMatches(
       `exists (with held as materialized (select from ${from} where ${[...clauses, reach].join(" and ")}) select from held)`;
     return isForSale ? REACHES.map((reach) => exists(`d.reach = ${reach}`)).join(" or ") : exists("true");
   };
-  const text = `select array[${searches.map(isHeld).join(", ")}] as held`;
+  const text = `select array[${possible.map(isHeld).join(", ")}] as held`;
   const { rows } = await ctx.pool.query<{ held: boolean[] }>(text, where.values);
-  return firstOf(rows).held;
+  const { held } = firstOf(rows);
+  return searches.map((terms) => held[possible.indexOf(terms)] ?? false);
 }
 
 /** Documents have these columns of listings, so that a search with the filter needs no join. */

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { firstOf, ownValue } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { prepared } from "../../platform/db/prepared.ts";
-import { tokenize } from "./tokenizer.ts";
+import { MIN_INDEXED_CHARACTERS, tokenize } from "./tokenizer.ts";
 
 /** PostgreSQL keeps no position beyond this one. */
 const MAX_POSITION = 16_383;
@@ -66,8 +66,13 @@ export interface SearchTerm {
   word: string;
   /** As stored: the word itself, words that begin with it or with its stem. */
   lexemes: string[];
+  /** Whether a listing may match. Words below the indexed length always may. */
+  isKnown: boolean;
 }
 export type SearchTerms = SearchTerm[];
+
+/** false: no product has every word, which a search needs no index to tell. */
+export const areKnown = (terms: SearchTerms): boolean => terms.every(({ isKnown }) => isKnown);
 
 /**
  * Parses the words of a search. Each word and its stem also match as prefixes, so that `writing` finds `writes`. A
@@ -99,6 +104,7 @@ export async function parseSearch(db: Queries, text: string, lang: string | unde
     word,
     isNoise: stems?.length === 0,
     lexemes: [...new Set([word, ...(known ?? [])])],
+    isKnown: known !== null || word.length < MIN_INDEXED_CHARACTERS,
   }));
   const significant = terms.filter(({ isNoise }) => !isNoise);
   return significant.length > 0 ? significant : terms;
@@ -155,6 +161,6 @@ export async function correctSpelling(
   const corrections = new Map(rows.map((row) => [row.term, row.meant]));
   return terms.map((term) => {
     const lexemes = mistyped.includes(term) ? corrections.get(term.word) : undefined;
-    return lexemes ? { word: firstOf(lexemes), lexemes } : term;
+    return lexemes ? { word: firstOf(lexemes), lexemes, isKnown: true } : term;
   });
 }

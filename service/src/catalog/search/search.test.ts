@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { createDraft, createProduct } from "../../../test/factories.ts";
 import { runs, sampleOf } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { askedDuring } from "../../../test/statements.ts";
 import { parseSearch } from "./search-terms.ts";
 
 let market: Market;
@@ -264,6 +265,15 @@ test("a misspelled word: corrected, and the answer reports it", async () => {
   assert.equal((await search("haiku")).meta.correctedSearch, undefined);
   const nothing = await search("qqqqqqq");
   assert.deepEqual([nothing.data, nothing.meta.total, nothing.meta.correctedSearch], [[], 0, undefined]);
+});
+
+test("a word that no product has: looked up in the words, not in the products", async () => {
+  const readsOf = async (words: string) => {
+    const asked = await askedDuring(() => reader.get(`/v1/products?search=${words}`));
+    return asked.filter(({ text }) => text.includes("search_documents")).length;
+  };
+  assert.equal(await readsOf("poetrj"), 2, "whether its correction matches, and the page");
+  assert.equal(await readsOf("qqqqqqj"), 0);
 });
 
 test("a word: matches its stem, in the requested language", async () => {
