@@ -17,7 +17,7 @@ export const SUMS_LOCK = 7_200_412;
 
 /**
  * Moves pending movements into the sums in one statement, so that a reader counts each movement once. Returns the number of moved rows; 0
- * if another process has the lock. The ids are an array, since PostgreSQL plans for an empty table, as it mostly is: it would read the ids of
+ * if another process has the lock. The ids are an array: if the statistics have seen the table without rows, PostgreSQL would read the ids of
  * a join once for each row.
  */
 export async function rollUpMovements(tx: Tx, limit: number): Promise<number> {
