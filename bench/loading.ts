@@ -1,4 +1,5 @@
 import { renderCard } from "@stoa/service/catalog/search/card.ts";
+import { RATING_EDGES } from "@stoa/service/catalog/search/facet-cells.ts";
 import {
   compactFacetCounts,
   updateWordFrequencies,
@@ -102,7 +103,7 @@ const COLUMNS = {
   listings:
     "product_id, author_id, status, type, category, section, lang, currency, price_minor, compatibility, tags, title, created_at, updated_at, published_at, purchases, views, rating_mean, rating_score, trending",
   search_documents:
-    "product_id, published, purchases, type, section, category, lang, currency, price_minor, compatibility, search",
+    "product_id, published, purchases, type, section, category, lang, currency, price_minor, rating_band, compatibility, tags, search",
   search_words: "word",
 };
 type Table = keyof typeof COLUMNS;
@@ -164,7 +165,7 @@ function rowsOf(products: MadeProduct[], sections: Map<string | null, string>) {
     ]),
     search_documents: products.map((p) => [
       ...[p.id, p.status === "published", p.purchases, p.type, sectionOf(p), p.category, p.lang],
-      ...[p.currency, p.priceMinor, p.compatibility, toTsVector(p)],
+      ...[p.currency, p.priceMinor, ratingBandOf(p), p.compatibility, p.tags, toTsVector(p)],
     ]),
   };
 }
@@ -174,6 +175,9 @@ const ratingOf = ({ ratingSum: sum, ratingCount: count }: MadeProduct) => [
   count === 0 ? 0 : sum / count,
   (sum + 35) / (count + 10),
 ];
+
+const ratingBandOf = (product: MadeProduct) =>
+  RATING_EDGES.filter((edge) => ratingOf(product)[0]! >= edge).length;
 
 /** Skips foreign keys, since each batch has both ends. The triggers of listings run. */
 async function write(client: pg.Client, rows: ReturnType<typeof rowsOf>): Promise<void> {

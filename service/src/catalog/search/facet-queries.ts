@@ -21,7 +21,7 @@ const COLUMNS: Record<Facet, string> = {
   passRate: "pass_band",
 };
 
-/** Facets whose column of listings is an array; each element counts. */
+/** Facets whose column of a product is an array; each element counts. */
 const ARRAY_FACETS: Facet[] = ["provider", "tag", "testedOn"];
 
 /** Only the most frequent values of these facets are read. */
@@ -31,7 +31,7 @@ const MAX_VALUES: Partial<Record<Facet, number>> = { tag: MAX_TAGS, testedOn: MA
 export interface CountSource {
   text: string;
   values: unknown[];
-  /** Whether rows are listings, with arrays. */
+  /** Whether rows are products, with arrays. */
   hasArrays?: boolean;
   /** Whether one plan fits all values. */
   isNamed?: boolean;
@@ -87,35 +87,42 @@ export function mostBoughtSource({ text, values }: Where, { limit, ...counted }:
   return listingSource(rows, { values, ...counted });
 }
 
-/** Documents lack the other facets. */
-const DOCUMENT_COLUMNS: Partial<Record<Facet, DocumentColumn[]>> = {
+const DOCUMENT_COLUMNS: Record<Facet, DocumentColumn[]> = {
   type: ["type"],
   category: ["category"],
   provider: ["compatibility"],
+  tag: ["tags"],
   price: ["currency", "price_minor"],
+  rating: ["rating_band"],
+  testedOn: ["tested_on"],
+  passRate: ["pass_band"],
 };
+const documentColumns = (facets: Facet[]) => facets.flatMap((facet) => DOCUMENT_COLUMNS[facet]);
 
 export function matchesSource(matches: Matches, { limit, ...counted }: Sample): CountSource {
-  const columns = columnsOf(counted.facets, DOCUMENT_COLUMNS);
-  const rows = columns ? matches.any(limit, columns) : listingsOf(matches.any(limit, ["product_id"]));
-  return listingSource(rows, { values: matches.values, isNamed: matches.isOfDocumentsAlone, ...counted });
+  const documents = matches.any(limit, documentColumns(counted.facets));
+  return documentSource(documents, {
+    values: matches.values,
+    isNamed: matches.isOfDocumentsAlone,
+    ...counted,
+  });
 }
 
-export const documentsOf = (matches: Matches): SharedDocuments => ({
-  text: matches.inAnyOrder(["product_id", "currency", "price_minor"]),
+/** With the columns of prices and of `facets`. */
+export const documentsOf = (matches: Matches, facets: Facet[]): SharedDocuments => ({
+  text: matches.inAnyOrder([...new Set([...DOCUMENT_COLUMNS.price, ...documentColumns(facets)])]),
   values: matches.values,
 });
 
 /** For the facet of prices, which counts all prices. */
 export function anyPriceSource({ limit, ...counted }: Sample): CountSource {
-  const rows = `select currency, price_minor from documents limit ${limit}`;
-  return listingSource(rows, { values: [], isNamed: true, ...counted });
+  return documentSource(`select * from documents limit ${limit}`, { values: [], isNamed: true, ...counted });
 }
 
-/** The listings of the shared documents within conditions on prices. */
+/** The shared documents within conditions on prices. */
 export function pricedSource({ text, values }: Where, { limit, ...counted }: Sample): CountSource {
-  const ids = `select product_id from documents l ${text} limit ${limit}`;
-  return listingSource(listingsOf(ids), { values, isNamed: true, ...counted });
+  const documents = `select * from documents l ${text} limit ${limit}`;
+  return documentSource(documents, { values, isNamed: true, ...counted });
 }
 
 /** undefined: a facet needs another column. */
@@ -128,9 +135,21 @@ function columnsOf<Column>(facets: Facet[], columns: Partial<Record<Facet, Colum
 const listingsOf = (ids: string) =>
   `select * from listings where product_id = any(array(select product_id from (${ids}) found))`;
 
-function listingSource(
-  listings: string,
-  { facets, currency, ...source }: Omit<CountSource, "text" | "hasArrays"> & Omit<Sample, "limit">,
+type CountedRows = Omit<CountSource, "text" | "hasArrays"> & Omit<Sample, "limit">;
+
+const listingSource = (listings: string, source: CountedRows): CountSource =>
+  rowSource(listings, source, {
+    rating: "stoa_rating_band(l.rating_mean) as rating_band",
+    passRate: "stoa_pass_band(l.low) as pass_band",
+  });
+
+const documentSource = (documents: string, source: CountedRows): CountSource =>
+  rowSource(documents, source, { rating: "l.rating_band", passRate: "l.pass_band" });
+
+function rowSource(
+  rows: string,
+  { facets, currency, ...source }: CountedRows,
+  bands: Record<"rating" | "passRate", string>,
 ): CountSource {
   const columns: Record<Facet, string> = {
     type: "l.type",
@@ -138,12 +157,11 @@ function listingSource(
     provider: "l.compatibility as provider",
     tag: "l.tags as tag",
     price: bandIn(currency, "stoa_price_band(l.price_minor)"),
-    rating: "stoa_rating_band(l.rating_mean) as rating_band",
     testedOn: "l.tested_on",
-    passRate: "stoa_pass_band(l.low) as pass_band",
+    ...bands,
   };
   const counted = [...facets.map((facet) => columns[facet]), "1 as products"];
-  return { text: `select ${counted.join(", ")} from (${listings}) l`, hasArrays: true, ...source };
+  return { text: `select ${counted.join(", ")} from (${rows}) l`, hasArrays: true, ...source };
 }
 
 export interface FacetCount {

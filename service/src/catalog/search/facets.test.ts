@@ -186,6 +186,16 @@ test("facet counts: follow each change, before and after compaction", { timeout:
   assert.deepEqual(rows, [{ count: 0 }]);
 });
 
+test("search documents: what facets count, as in the listings, after each change", async () => {
+  const { rows } = await market.query(
+    `select d.tags as "documentTags", l.tags, d.rating_band as "documentBand", stoa_rating_band(l.rating_mean) as band
+       from listings l left join search_documents d on d.product_id = l.product_id`,
+  );
+  assert.ok(new Set(rows.map(({ band }) => band)).size > 3);
+  for (const { documentTags, tags, documentBand, band } of rows)
+    assert.deepEqual([documentTags, documentBand], [tags, band]);
+});
+
 test("categories and tags: the counts of published products", async () => {
   market.clock.forward(10_000);
   const { body } = await reader.get("/v1/categories?limit=100");

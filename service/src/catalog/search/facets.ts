@@ -157,7 +157,10 @@ async function shareDocuments(
   const matches = ofPrice && (await buildMatches(ctx, caller, ofPrice.query, request));
   if (!matches?.isOfDocumentsAlone) return null;
   return {
-    documents: documentsOf(matches),
+    documents: documentsOf(
+      matches,
+      groups.filter((group) => group.query === query).flatMap((group) => group.facets),
+    ),
     sourceOf(group: FacetGroup): CountSource | null {
       if (group === ofPrice) return anyPriceSource(sampleOf(ctx, group));
       return group.query === query ? pricedSource(priceConditions(ctx, query), sampleOf(ctx, group)) : null;

@@ -51,9 +51,9 @@ before(async () => {
   );
   await market.query(
     `insert into search_documents (product_id, published, purchases, type, section, category, lang, currency, price_minor,
-                                   compatibility, search)
+                                   compatibility, tags, search)
      select c.id, true, c.purchases, d.type, d.section, d.category, d.lang, d.currency, c.price_minor,
-            d.compatibility, d.search
+            d.compatibility, d.tags, d.search
        from search_documents d, copies c where d.product_id = $1`,
     [id],
   );

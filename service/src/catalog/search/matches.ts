@@ -33,7 +33,11 @@ export type DocumentColumn =
   | "category"
   | "currency"
   | "price_minor"
-  | "compatibility";
+  | "compatibility"
+  | "tags"
+  | "rating_band"
+  | "tested_on"
+  | "pass_band";
 
 /** A search result as SQL fragments to sort, count or limit. */
 export interface Matches {

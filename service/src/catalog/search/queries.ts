@@ -112,15 +112,22 @@ const movePurchases = (
     update search_documents d set purchases = c.purchases
       from counted c where d.product_id = c.product_id`.execute(tx);
 
-/** The only statement that changes ratings: in product_stats and in the listing's copy, by the same difference. */
+/**
+ * The only statement that changes ratings: in product_stats and in the listing's copy, by the same difference. The document is
+ * written if the band changes, which the locked row of product_stats decides, so that no concurrent rating is lost.
+ */
 export const addRating = (tx: Tx, productId: string, { count, sum }: { count: number; sum: number }) =>
   sql`
     with counted as (
       update product_stats set rating_sum = rating_sum + ${sum}, rating_count = rating_count + ${count}
        where product_id = ${productId}
-      returning product_id, rating_mean, rating_score)
-    update listings l set rating_mean = c.rating_mean, rating_score = c.rating_score
-      from counted c where l.product_id = c.product_id`.execute(tx);
+      returning product_id, rating_mean, rating_score, stoa_rating_band(rating_mean) as band,
+                stoa_rating_band(coalesce((rating_sum - ${sum})::float8 / nullif(rating_count - ${count}, 0), 0)) as band_before),
+    listed as (
+      update listings l set rating_mean = c.rating_mean, rating_score = c.rating_score
+        from counted c where l.product_id = c.product_id)
+    update search_documents d set rating_band = c.band
+      from counted c where d.product_id = c.product_id and c.band <> c.band_before`.execute(tx);
 
 /** Merges the rows of a cell once there are many. One statement, so that nothing is counted twice. */
 export async function compactCounts(db: Queries, from: number): Promise<void> {

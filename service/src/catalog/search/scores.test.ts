@@ -142,10 +142,11 @@ test("facets: tested models and lower bounds, as many as the filtered lists have
         `${query}: ${from}`,
       );
   }
-  assert.deepEqual((await facetsOf()).testedOn, [
-    { value: "sandbox/sandbox-echo", count: 2 },
-    { value: "sandbox/sandbox-other", count: 1 },
-  ]);
+  for (const query of ["", "search=author"])
+    assert.deepEqual((await facetsOf(query)).testedOn, [
+      { value: "sandbox/sandbox-echo", count: 2 },
+      { value: "sandbox/sandbox-other", count: 1 },
+    ]);
   assert.deepEqual((await facetsOf()).passRate, [
     { from: 0.85, count: 0 },
     { from: 0.7, count: 1 },
@@ -229,9 +230,9 @@ suite("many products", () => {
     );
     await market.query(
       `insert into search_documents (product_id, published, purchases, type, section, category, lang, currency, price_minor,
-                                     compatibility, search)
+                                     compatibility, tags, pass_band, tested_on, search)
        select c.id, true, c.purchases, d.type, d.section, d.category, d.lang, d.currency, d.price_minor,
-              d.compatibility, d.search
+              d.compatibility, d.tags, stoa_pass_band(c.low), case when c.low is not null then '{p/common}'::text[] end, d.search
          from search_documents d, copies c where d.product_id = $1`,
       [id],
     );

@@ -1004,13 +1004,17 @@ export interface SearchDocuments {
   compatibility: string[];
   currency: string;
   lang: string | null;
+  passBand: number | null;
   priceMinor: number;
   productId: string;
   published: boolean;
   purchases: ColumnType<number, bigint | number, bigint | number>;
+  ratingBand: Generated<number>;
   reach: Generated<number | null>;
   search: string;
   section: string | null;
+  tags: Generated<string[]>;
+  testedOn: string[] | null;
   type: string;
 }
 

@@ -28,14 +28,15 @@ listed as (
   returning product_id),
 documented as (
   insert into search_documents (product_id, published, purchases, type, section, category, lang, currency, price_minor,
-                                compatibility, search)
+                                rating_band, compatibility, tags, search)
   select g.id, g.status = 'published', g.purchases, g.type, g.section, g.category, g.lang, g.currency, g."priceMinor",
-         g.compatibility, g.search::tsvector
+         stoa_rating_band(g.rating_mean), g.compatibility, g.tags, g.search::tsvector
     from given g join listed l on l.product_id = g.id order by g.id
   on conflict (product_id) do update set
          published = excluded.published, purchases = excluded.purchases, type = excluded.type, section = excluded.section,
          category = excluded.category, lang = excluded.lang, currency = excluded.currency,
-         price_minor = excluded.price_minor, compatibility = excluded.compatibility, search = excluded.search)
+         price_minor = excluded.price_minor, rating_band = excluded.rating_band, compatibility = excluded.compatibility,
+         tags = excluded.tags, search = excluded.search)
 insert into search_words (word, listings)
 select w.word, w.listings
   from unnest(:words::text[], :wordListings::integer[]) as w (word, listings)

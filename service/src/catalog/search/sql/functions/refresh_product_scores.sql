@@ -1,9 +1,11 @@
--- Version 2
--- Copies the score card of the released version into the rows that lists filter and sort by. Runs in the transaction that completes an
+-- Version 3
+-- Copies the score card of the released version into the rows that lists filter and sort by, and that facets count. Runs in the transaction that completes an
 -- evaluation, and in each that changes a product.
 create or replace function refresh_product_scores(product uuid) returns void language plpgsql as $$
 declare
   evaluation uuid;
+  best double precision;
+  models text[];
 begin
   -- A release and the end of an evaluation at the same time: the second one sees what the first one wrote.
   perform from products where id = product for no key update;
@@ -32,13 +34,14 @@ begin
    cross join unnest(array['', lower(m.provider || '/' || m.model), lower(m.model)]) name
    where e.id = evaluation and m.rate is not null and name is not null
    order by name, (m.rate ->> 'low')::float8 desc, m.provider, m.model;
-  update listings l
-     set low = (select s.low from product_scores s where s.product_id = product and s.name = ''),
-         tested_on = array(
-           select distinct lower(m.provider || '/' || m.model)
-             from evaluations e
-            cross join json_to_recordset(e.scores) as m (provider text, model text, rate json)
-            where e.id = evaluation and m.rate is not null and m.provider || m.model is not null
-            order by 1)
-   where l.product_id = product;
+  select s.low into best from product_scores s where s.product_id = product and s.name = '';
+  models := array(
+    select distinct lower(m.provider || '/' || m.model)
+      from evaluations e
+     cross join json_to_recordset(e.scores) as m (provider text, model text, rate json)
+     where e.id = evaluation and m.rate is not null and m.provider || m.model is not null
+     order by 1);
+  -- The document before the listing, as a sale does, so that neither waits for the other.
+  update search_documents d set pass_band = stoa_pass_band(best), tested_on = nullif(models, '{}') where d.product_id = product;
+  update listings l set low = best, tested_on = models where l.product_id = product;
 end $$;
