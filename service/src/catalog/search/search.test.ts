@@ -5,6 +5,7 @@ import { createDraft, createProduct } from "../../../test/factories.ts";
 import { runs, sampleOf } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { askedDuring } from "../../../test/statements.ts";
+import { updateWordFrequencies } from "./search-maintenance.ts";
 import { parseSearch } from "./search-terms.ts";
 
 let market: Market;
@@ -274,6 +275,63 @@ test("a word that no product has: looked up in the words, not in the products", 
   };
   assert.equal(await readsOf("poetrj"), 2, "whether its correction matches, and the page");
   assert.equal(await readsOf("qqqqqqj"), 0);
+});
+
+/** Inclusive: letters with and without accents, scripts without spaces, and letters outside the first plane. */
+const alphabets = [
+  "az",
+  "àž",
+  "αω",
+  "ая",
+  "את",
+  "قي",
+  "अह",
+  "กฮ",
+  "ກຮ",
+  "ကအ",
+  "ぁん",
+  "一伿",
+  "𠀀𠃿",
+  "𐐀𐑏",
+  "𝐀𝖟",
+  "가걿",
+];
+const anyWord = fc
+  .constantFrom(...alphabets)
+  .map((alphabet) => Array.from(alphabet, (letter) => letter.codePointAt(0)!) as [number, number])
+  .chain(([min, max]) =>
+    fc.string({
+      unit: fc
+        .integer({ min, max })
+        .map((code) => String.fromCodePoint(code))
+        .filter((letter) => /\p{L}/u.test(letter)),
+      minLength: 1,
+      maxLength: 70,
+    }),
+  );
+
+test("any words of drafts and published products: known, so that each is found, also after their frequencies were counted", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(anyWord, { minLength: 1, maxLength: 3 }),
+      fc.boolean(),
+      async (words, isDraft) => {
+        const input = { title: "Words", description: `of ${words.join(" ")}`, tags: [] };
+        const id = await (isDraft ? createDraft : createProduct)(author, input);
+        await updateWordFrequencies(market.service.ctx);
+        for (const word of words) {
+          const query = `author=me&sort=createdAt&search=${encodeURIComponent(word)}`;
+          const { body, text } = await author.get(`/v1/products?${query}`);
+          assert.ok(
+            body.data.some((product: { id: string }) => product.id === id),
+            `${word}: ${text}`,
+          );
+        }
+      },
+    ),
+    // Two letters that are four units of UTF-16, and a pair of units that the longest word cuts.
+    { numRuns: runs(30), examples: [[["𠀀𠀁", `a${"𐐀".repeat(40)}`], true]] },
+  );
 });
 
 test("a word: matches its stem, in the requested language", async () => {
