@@ -1,7 +1,9 @@
 -- Documents have every column that facets count, so that the facets of a search read no listing: docs/decisions/0102-facets-of-documents.md.
 -- A new table instead of an update of each row, which would write each of nine word indexes and double the table. The columns that
 -- searches read are before the words, which take most of a row. Until the new table replaces the old one, searches go on; writers wait.
-lock table listings, search_documents in share row exclusive mode;
+-- A weaker lock admits `for no key update`, so that a statement with its row locks would wait for this transaction, which waits for
+-- these when it drops the table.
+lock table listings, search_documents in exclusive mode;
 create table search_documents_new (
   product_id uuid not null,
   published boolean not null,
