@@ -51,7 +51,7 @@ test("a page of a member: its first view sends no request", { timeout: 120_000 }
     // Of the client: the HTML of some pages has a heading, too.
     await page.getByLabel("Search products").waitFor();
     await page.locator("main h1").first().waitFor();
-    await page.locator(".skeleton").waitFor({ state: "detached" });
+    await page.locator(".skeleton").first().waitFor({ state: "detached" });
     const expected = later[path] ?? [];
     // The browser reports them later than the page sends them.
     await until(`the requests of ${path}`, () => calls.length >= expected.length);
