@@ -164,26 +164,17 @@ function alignEdges({ edges, by }: Pick<SumQuery, "edges" | "by">): { grain: Lon
   });
 }
 
-/** The grain that reads the fewest sums for one bucket: a range of few months reads years in vain. */
+/** Years, if they and the months at both ends are fewer than the months alone. For ranges of one bucket. */
 export function grainOfTotals(edges: Date[]): "month" | "year" {
-  const [, months, years] = alignEdges({ edges, by: "year" }).map(({ starts }) => starts);
-  const [from, until] = [firstOf, lastOf].map((end) => {
-    const [month, year] = [
-      end(required(months, "starts of months")),
-      end(required(years, "starts of years")),
-    ];
-    return { month: monthOf(month), year: monthOf(year) };
-  }) as [MovedMonth, MovedMonth];
-  const moved = Math.abs(from.month - from.year) + Math.abs(until.month - until.year);
-  return (until.year - from.year) / 12 + moved < until.month - from.month ? "year" : "month";
-}
-
-interface MovedMonth {
-  month: number;
-  year: number;
+  const [, months, years] = alignEdges({ edges, by: "year" }).map(({ starts }) => starts.map(monthOf));
+  const [fromMonth, untilMonth] = endsOf(required(months, "starts of months"));
+  const [fromYear, untilYear] = endsOf(required(years, "starts of years"));
+  const atTheEnds = Math.abs(fromMonth - fromYear) + Math.abs(untilMonth - untilYear);
+  return (untilYear - fromYear) / 12 + atTheEnds < untilMonth - fromMonth ? "year" : "month";
 }
 
 const monthOf = (at: Date) => at.getUTCFullYear() * 12 + at.getUTCMonth();
+const endsOf = (starts: number[]) => [firstOf(starts), lastOf(starts)] as const;
 
 /**
  * The rows that add up to exact sums, few of them: each edge moves to the nearest start of a day, then of a month and a year if the query
