@@ -11,9 +11,6 @@ import {
 } from "../ledger/sales-sums.ts";
 import { KEY } from "./sales-sums-queries.ts";
 
-export const raiseTransactionLimits = (tx: Tx) =>
-  sql`select set_config('statement_timeout', '0', true), set_config('work_mem', '128MB', true)`.execute(tx);
-
 const SUMS = eachColumn((name) => name);
 const SUM_COLUMNS = eachColumn((name) => `sum_bigint(${name})`);
 
@@ -25,6 +22,10 @@ export async function computeDueSums(tx: Tx): Promise<void> {
     select seller_id, scope, of_id, 'quarter', currency, starts_at, ${SUM_COLUMNS}
       from (${SALES_BY_QUARTER_HOUR}) as sold group by 1, 2, 3, 5, 6`.execute(tx);
   await sql`analyze due_sums`.execute(tx);
+  await sql`
+    insert into due_sums (${KEY}, ${SUMS})
+    select seller_id, scope, of_id, hour_grain(starts_at), currency, ${HOUR_OF}, ${SUM_COLUMNS}
+      from due_sums where grain = 'quarter' and scope = 'all' group by 1, 2, 3, 4, 5, 6`.execute(tx);
   for (const [part, whole, startsAt] of [
     ["quarter", "day", DAY_OF],
     ["day", "month", MONTH_OF],
@@ -36,10 +37,6 @@ export async function computeDueSums(tx: Tx): Promise<void> {
         from due_sums where grain = ${part} group by 1, 2, 3, 5, 6`.execute(tx);
     await sql`analyze due_sums`.execute(tx);
   }
-  await sql`
-    insert into due_sums (${KEY}, ${SUMS})
-    select seller_id, scope, of_id, hour_grain(starts_at), currency, ${HOUR_OF}, ${SUM_COLUMNS}
-      from due_sums where grain = 'quarter' and scope = 'all' group by 1, 2, 3, 4, 5, 6`.execute(tx);
 }
 
 export const deleteMovements = (tx: Tx) => sql`delete from sales_movements`.execute(tx);

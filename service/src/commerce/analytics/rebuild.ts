@@ -1,13 +1,13 @@
 import type { Context } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { type LockWait, withLock } from "../../platform/db/locks.ts";
+import { raiseTransactionLimits } from "../ledger/verification-queries.ts";
 import {
   computeDueSums,
   countSums,
   deleteMovements,
   deleteWrongSums,
   insertMissingSums,
-  raiseTransactionLimits,
 } from "./rebuild-queries.ts";
 import { SUMS_LOCK } from "./sales-sums-queries.ts";
 
