@@ -11,7 +11,7 @@ const contributionOf = (review: RatedReview | null) =>
 
 /**
  * Updates the product's rating after a change of one locked review; null: no review. Runs in the transaction of the
- * change. Lock order everywhere: entitlement, review, product_stats, listing.
+ * change. Lock order everywhere: entitlement, review, product_stats, search document, listing.
  */
 export async function updateRating(
   tx: Tx,

@@ -31,7 +31,7 @@ const MAX_VALUES: Partial<Record<Facet, number>> = { tag: MAX_TAGS, testedOn: MA
 export interface CountSource {
   text: string;
   values: unknown[];
-  /** Whether rows are products, with arrays. */
+  /** Whether rows are documents or listings, which have arrays, and not cells. */
   hasArrays?: boolean;
   /** Whether one plan fits all values. */
   isNamed?: boolean;
@@ -103,7 +103,7 @@ export function matchesSource(matches: Matches, { limit, ...counted }: Sample): 
   const documents = matches.any(limit, documentColumns(counted.facets));
   return documentSource(documents, {
     values: matches.values,
-    isNamed: matches.isOfDocumentsAlone,
+    isNamed: matches.hasFixedPlan,
     ...counted,
   });
 }

@@ -155,7 +155,7 @@ async function shareDocuments(
 ): Promise<SharedSources | null> {
   const ofPrice = groups.find((group) => group.facets.includes("price") && group.query !== query);
   const matches = ofPrice && (await buildMatches(ctx, caller, ofPrice.query, request));
-  if (!matches?.isOfDocumentsAlone) return null;
+  if (!matches?.hasFixedPlan) return null;
   return {
     documents: documentsOf(
       matches,

@@ -5,7 +5,7 @@ import type { ProductCounters } from "./card.ts";
 import type { TotalQuery } from "./facet-cells.ts";
 import { type ListQuery, scoreNameOf } from "./filters.ts";
 import { type Matches, RANKED_COLUMNS } from "./matches.ts";
-import { hide, runStatement } from "./named-statements.ts";
+import { hideFromPlanner, runStatement } from "./named-statements.ts";
 
 /** The bound of exact totals: above, counting would cost more than the page. */
 const EXACT_TOTAL = 10_000;
@@ -172,11 +172,11 @@ export function listCountedRankedPage(
     ...{ found: matches.any(bound + 1, [...RANKED_COLUMNS, "reach"]), isEnough },
     ...{ ...rankedIds(found, matches, slice), scoreName, values },
   };
-  return readCountedPage(ctx, page, { bound, isNamed: matches.isOfDocumentsAlone });
+  return readCountedPage(ctx, page, { bound, isNamed: matches.hasFixedPlan });
 }
 
-const hiddenIn = ({ isOfDocumentsAlone }: Matches, value: string) =>
-  isOfDocumentsAlone ? hide(value) : value;
+const hiddenIn = ({ hasFixedPlan }: Matches, value: string) =>
+  hasFixedPlan ? hideFromPlanner(value) : value;
 
 /** The page as values, so that all pages share a statement. */
 function withSlice(matches: Matches, query: ListQuery, limit: number) {
@@ -206,7 +206,7 @@ export async function listCountedSortedPage(
   };
   const { rows, ...counted } = await readCountedPage(ctx, page, {
     bound,
-    isNamed: matches.isOfDocumentsAlone,
+    isNamed: matches.hasFixedPlan,
   });
   return { rows: counted.totalIsEstimate ? null : rows, ...counted };
 }
@@ -285,12 +285,7 @@ const bounded = (total: number, bound: number): Total =>
 
 export async function countMatches(ctx: Context, matches: Matches, bound: number): Promise<Total> {
   const text = `select count(*) as total from (${matches.any(bound + 1, ["product_id"])}) found`;
-  const [counted] = await runStatement<{ total: number }>(
-    ctx,
-    text,
-    matches.values,
-    matches.isOfDocumentsAlone,
-  );
+  const [counted] = await runStatement<{ total: number }>(ctx, text, matches.values, matches.hasFixedPlan);
   return bounded(required(counted, "the count of a list").total, bound);
 }
 

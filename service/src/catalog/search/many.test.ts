@@ -113,7 +113,7 @@ test("a search: its thousand most bought matches, and a flag for more", async ()
   assert.deepEqual((await page("search=zebra&limit=100&page=11")).items, []);
 });
 
-test("a repeated search: PostgreSQL keeps the plans of its statements after their first five uses", async () => {
+test("a repeated search: PostgreSQL plans its statements for their first five uses only", async () => {
   const { ctx } = market.service;
   const pool = openPool({ target: market.target, maxConnections: 1 });
   const db = openDatabase(pool);
@@ -191,7 +191,7 @@ test("a search without results, its words seem frequent: the check of each word 
   const { ctx } = market.service;
   await market.query("analyze search_documents");
   const lexemes = Array.from({ length: 10 }, (_, at) => `unknown${at}`);
-  const search = [{ word: "unknown", lexemes, isKnown: true }];
+  const search = [{ word: "unknown", lexemes, mayMatch: true }];
   const asked = await askedDuring(async () => {
     assert.deepEqual(await haveMatches(ctx, ANONYMOUS_CALLER, { minPrice: 0 }, [search]), [false]);
   });

@@ -1,13 +1,13 @@
 import type { Caller, Context } from "../../core/context.ts";
 import { firstOf } from "../../core/required.ts";
 import { type Filters, listConditions, PUBLISHED, type Where } from "./filters.ts";
-import { hide } from "./named-statements.ts";
+import { hideFromPlanner } from "./named-statements.ts";
 import {
-  areKnown,
   matchAllTerms,
   matchAnyTerm,
   matchAtLeast,
   matchTerm,
+  mayMatch,
   type SearchTerms,
 } from "./search-terms.ts";
 
@@ -48,7 +48,7 @@ export interface Matches {
   /** The number of words that row `m` matches; null where all rows match every word. */
   matchedWords: string | null;
   /** Whether only the index over the documents can be used, so that one plan fits all values. */
-  isOfDocumentsAlone: boolean;
+  hasFixedPlan: boolean;
   /** Rows of product_id, purchases and search, at least `limit`, a number or SQL, if there are: those with most words, of these the most bought. */
   mostBought(limit: number | string): string;
   /** The columns of at most `limit` documents in no order, which is cheaper. */
@@ -72,12 +72,12 @@ export async function buildMatches(
 ): Promise<Matches> {
   const where = await listConditions(ctx, caller, query);
   const { isForSale, hasListings, from, filters } = sourceOf(where);
-  const isOfDocumentsAlone = !hasListings && words === "every";
+  const hasFixedPlan = !hasListings && words === "every";
   const tsQuery = (text: string) => `${where.value(text)}::tsquery`;
   // Without a word, the query of any word is empty and matches nothing.
   const isEach = words === "every" && terms.length > 0;
   const requests = isEach ? terms.map((term) => tsQuery(matchTerm(term))) : [tsQuery(matchAnyTerm(terms))];
-  const matching = matchEach(isOfDocumentsAlone ? requests.map(hide) : requests);
+  const matching = matchEach(hasFixedPlan ? requests.map(hideFromPlanner) : requests);
   const byReach = (matching: string, order: string, columns: DocumentColumn[]) => {
     const listed = columns.map((column) => `d.${column}`).join(", ");
     const select = `select ${listed} from ${from} where ${[matching, ...filters].join(" and ")}`;
@@ -97,7 +97,7 @@ export async function buildMatches(
     rankedValues: where.values,
     tsQuery: requests.join(" && "),
     matchedWords: byNumber?.matchedWords ?? null,
-    isOfDocumentsAlone,
+    hasFixedPlan,
     mostBought: (limit) =>
       byNumber
         ? first(byNumber.steps.map(mostBoughtOf).join(" union all "), byNumber.compared(limit))
@@ -115,7 +115,7 @@ const matchEach = (tsQueries: string[]) => tsQueries.map((query) => `d.search @@
 /** What the ranking needs of a document. */
 export const RANKED_COLUMNS: DocumentColumn[] = ["product_id", "purchases", "search"];
 
-/** The documents within the filters. Listings are joined only for a filter that documents lack. */
+/** The documents within the filters. Listings are joined only for a filter that `onSearchDocuments` leaves. */
 function sourceOf({ clauses }: Where) {
   const isForSale = clauses.includes(PUBLISHED);
   // Rows with a reach are published.
@@ -146,7 +146,7 @@ export async function haveMatches(
   query: Filters,
   searches: SearchTerms[],
 ): Promise<boolean[]> {
-  const possible = searches.filter(areKnown);
+  const possible = searches.filter(mayMatch);
   if (possible.length === 0) return searches.map(() => false);
   const where = await listConditions(ctx, caller, query);
   const { isForSale, from, filters } = sourceOf(where);
@@ -164,6 +164,6 @@ export async function haveMatches(
   return searches.map((terms) => held[possible.indexOf(terms)] ?? false);
 }
 
-/** Documents have these columns of listings, so that a search with the filter needs no join. */
+/** The filters that searches use most, so that these need no join. Of tags and ratings, documents have only what facets count. */
 const onSearchDocuments = (clause: string) =>
   clause.replace(/^l\.(type|section|category|lang|currency|price_minor|compatibility) /, "d.$1 ");

@@ -30,7 +30,7 @@ function nameOf(text: string): string | undefined {
  * Hides a value of a named statement from the planner, as SQL. Otherwise PostgreSQL expects the plan for all values to
  * cost more than one for these, and plans the statement anew at each use.
  */
-export const hide = (value: string): string => `(select ${value})`;
+export const hideFromPlanner = (value: string): string => `(select ${value})`;
 
 /**
  * A named statement saves planning, which costs more than running a list. Only for queries whose one plan fits all

@@ -25,7 +25,7 @@ import {
 } from "./list-queries.ts";
 import { buildMatches, type Matches, type SearchRequest } from "./matches.ts";
 import { findFallback } from "./search-fallback.ts";
-import { areKnown, parseSearch } from "./search-terms.ts";
+import { mayMatch, parseSearch } from "./search-terms.ts";
 
 /** A search lists this many products; its total is exact up to here. */
 const MAX_FOUND = 1_000;
@@ -48,7 +48,7 @@ export async function listProducts(ctx: Context, caller: Caller, filters: ListQu
 async function findProducts(ctx: Context, caller: Caller, query: ListQuery): Promise<Page<RawJson>> {
   const terms = query.search ? await parseSearch(ctx.db, query.search, query.lang) : null;
   const found =
-    terms && !areKnown(terms)
+    terms && !mayMatch(terms)
       ? { items: [], total: 0 }
       : await find(ctx, caller, query, terms && { terms, words: "every" });
   if (!terms || terms.length === 0 || found.total > 0) return found;

@@ -114,7 +114,8 @@ const movePurchases = (
 
 /**
  * The only statement that changes ratings: in product_stats and in the listing's copy, by the same difference. The document is
- * written if the band changes, which the locked row of product_stats decides, so that no concurrent rating is lost.
+ * written if the band changes, which the locked row of product_stats decides, so that no concurrent rating is lost. PostgreSQL runs
+ * `listed` last, since nothing reads it: the document is locked before the listing, as in movePurchases.
  */
 export const addRating = (tx: Tx, productId: string, { count, sum }: { count: number; sum: number }) =>
   sql`

@@ -66,18 +66,19 @@ export interface SearchTerm {
   word: string;
   /** As stored: the word itself, words that begin with it or with its stem. */
   lexemes: string[];
-  /** Whether a listing may match. Words below the indexed length always may. */
-  isKnown: boolean;
+  /** false: no listing has the word or one that begins with it. Words below the indexed length always may match. */
+  mayMatch: boolean;
 }
 export type SearchTerms = SearchTerm[];
 
-/** false: no product has every word, which a search needs no index to tell. */
-export const areKnown = (terms: SearchTerms): boolean => terms.every(({ isKnown }) => isKnown);
+/** false: no product has every word, so that no index needs to be searched. */
+export const mayMatch = (terms: SearchTerms): boolean => terms.every((term) => term.mayMatch);
 
 /**
  * Parses the words of a search. Each word and its stem also match as prefixes, so that `writing` finds `writes`. A
  * prefix expands to its most frequent words, at most 50, because PostgreSQL intersects listed words much faster than it
- * scans prefixes. Stop words are omitted unless there are no others. The subselects hide values from the planner, as `hide` does.
+ * scans prefixes. Stop words are omitted unless there are no others. The subselects hide values from the planner, as
+ * `hideFromPlanner` does.
  */
 export async function parseSearch(db: Queries, text: string, lang: string | undefined): Promise<SearchTerms> {
   const words = [...new Set(tokenize(text, "asked"))].slice(0, MAX_SEARCH_WORDS);
@@ -104,7 +105,7 @@ export async function parseSearch(db: Queries, text: string, lang: string | unde
     word,
     isNoise: stems?.length === 0,
     lexemes: [...new Set([word, ...(known ?? [])])],
-    isKnown: known !== null || word.length < MIN_INDEXED_CHARACTERS,
+    mayMatch: known !== null || word.length < MIN_INDEXED_CHARACTERS,
   }));
   const significant = terms.filter(({ isNoise }) => !isNoise);
   return significant.length > 0 ? significant : terms;
@@ -161,6 +162,6 @@ export async function correctSpelling(
   const corrections = new Map(rows.map((row) => [row.term, row.meant]));
   return terms.map((term) => {
     const lexemes = mistyped.includes(term) ? corrections.get(term.word) : undefined;
-    return lexemes ? { word: firstOf(lexemes), lexemes, isKnown: true } : term;
+    return lexemes ? { word: firstOf(lexemes), lexemes, mayMatch: true } : term;
   });
 }

@@ -1,6 +1,6 @@
 -- Version 3
--- Copies the score card of the released version into the rows that lists filter and sort by, and that facets count. Runs in the transaction that completes an
--- evaluation, and in each that changes a product.
+-- Copies the score card of the released version into the rows that lists filter and sort by, and that facets count. Runs in
+-- the transaction that completes an evaluation, and in each that changes a product.
 create or replace function refresh_product_scores(product uuid) returns void language plpgsql as $$
 declare
   evaluation uuid;
