@@ -4,7 +4,8 @@ import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../../../test/webhook-receiver.ts";
-import { HOUR_MS, webhookHelpers } from "../../../test/webhooks.ts";
+import { webhookHelpers } from "../../../test/webhooks.ts";
+import { HOUR_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 
 /** No pause of the machine ends a call. */

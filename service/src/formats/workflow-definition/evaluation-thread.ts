@@ -8,7 +8,7 @@ import { EvaluationError } from "./evaluation-error.ts";
  * the same message on any machine.
  */
 const MAX_CPU_MS = 200;
-/** Wall-clock time of an evaluation, including waiting for a processor. A pause of the whole process does not count. */
+/** Wall-clock time of an evaluation, including waiting for a processor. What delays the check of the limits does not count. */
 const MAX_WAIT_MS = 2_000;
 /** Far more than an evaluation can fill within the time limit. */
 const MAX_HEAP_MB = 256;
@@ -99,7 +99,8 @@ export class EvaluationThread {
   async #checkLimits(lateMs: number): Promise<void> {
     const pending = this.#pending;
     if (!pending) return;
-    // A check is late after a pause, in which the thread could not go on either.
+    // A check is late after a pause of the process, in which the thread could not go on either. If only the main thread was busy, the
+    // limit of CPU time still holds.
     pending.until += lateMs;
     const leftMs = MAX_CPU_MS - (await this.#readUsedMs(pending.until));
     if (this.#pending !== pending) return;
